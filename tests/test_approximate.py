@@ -94,7 +94,7 @@ def test_a_key_that_comes_and_goes_within_one_delta_leaves_nothing() -> None:
     values = ", ".join(f"{'1e-30' if name.startswith('__fivm_sum') else 0} AS {name}" for name in names)
     engine.stage(staged_state(bench.plan, bench.plan.top), f"SELECT 7 AS k, {values}, 0 AS __fivm_partition")
     before = engine.query(f"select * from {root} where __fivm_view <> 'tail'")
-    head = read_state(engine, bench.plan.relation).head
+    head = read_state(engine, bench.plan.state_relation).head
     assert head is not None
     written = merge(bench.plan, [Place(bench.plan.top, None)], next_head(head, {}))
     engine.run(written.sql(dialect="spark"))

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from fivm_dbt.engines.spark.engine import Answer
+from fivm_dbt.naming import kept_under
 from fivm_dbt.operations.clean import Leftover, drop, leftovers
 
 
@@ -62,7 +63,7 @@ VIEWS = ("mart.old", "mart.daily", "mart.plain_view")
 
 
 def test_only_models_of_this_project_that_are_gone() -> None:
-    found = leftovers(Warehouse(GONE | THERE, VIEWS), ["mart"], "shop", ["mart.daily"])
+    found = leftovers(Warehouse(GONE | THERE, VIEWS), ["mart"], "shop", {"mart.daily": "mart.daily"})
     assert found == [
         Leftover("mart.old", True, "mart.old"),
         *(Leftover(name, False, "mart.old") for name in sorted(GONE)[1:]),
@@ -71,13 +72,15 @@ def test_only_models_of_this_project_that_are_gone() -> None:
 
 def test_nothing_where_every_model_is_there() -> None:
     warehouse = Warehouse(GONE | THERE, VIEWS)
-    assert leftovers(warehouse, ["mart"], "shop", ["MART.Daily", "`mart`.old"]) == []
-    assert leftovers(warehouse, ["mart"], "another_project", ["mart.theirs"]) == []
+    assert (
+        leftovers(warehouse, ["mart"], "shop", {"MART.Daily": "mart.daily", "`mart`.old": "mart.old"}) == []
+    )
+    assert leftovers(warehouse, ["mart"], "another_project", {"mart.theirs": "mart.theirs"}) == []
 
 
 def test_views_are_dropped_before_their_states() -> None:
     warehouse = Warehouse(GONE | THERE, VIEWS)
-    drop(warehouse, leftovers(warehouse, ["mart"], "shop", ["mart.daily"]))
+    drop(warehouse, leftovers(warehouse, ["mart"], "shop", {"mart.daily": "mart.daily"}))
     assert warehouse.dropped[0] == "DROP VIEW IF EXISTS mart.old"
     assert sorted(warehouse.dropped[1:]) == [f"DROP TABLE IF EXISTS {name}" for name in sorted(GONE)[1:]]
 
@@ -85,5 +88,23 @@ def test_views_are_dropped_before_their_states() -> None:
 @pytest.mark.parametrize("schemas", [["mart", "`MART`"], ["mart", "stage"]])
 def test_schemas_are_looked_at_once(schemas: list[str]) -> None:
     relations = GONE | {"stage.left__fivm_root": _of("stage.left")}
-    found = leftovers(Warehouse(relations, VIEWS[:1]), schemas, "shop", [])
+    found = leftovers(Warehouse(relations, VIEWS[:1]), schemas, "shop", {})
     assert len(found) == 4 + ("stage" in schemas)
+
+
+KEPT = kept_under("mart.daily", "helpers")
+MOVED = THERE | {
+    "mart.daily__fivm_parts": _of("mart.daily"),
+    f"{KEPT}__fivm_state": _of("mart.daily"),
+    f"{KEPT}__fivm_view_1_orders": _of("mart.daily"),
+}
+
+
+@pytest.mark.parametrize("shows_new", [False, True])
+def test_states_that_are_in_another_schema_now(*, shows_new: bool) -> None:
+    """What the model still shows stays until its next run."""
+    shown = f"{KEPT}__fivm_state" if shows_new else "mart.daily__fivm_root"
+    warehouse = Warehouse(MOVED | {"mart.daily": {"fivm.root": shown}}, VIEWS[1:])
+    found = leftovers(warehouse, ["mart", "helpers"], "shop", {"mart.daily": KEPT})
+    old = ["mart.daily__fivm_root", "mart.daily__fivm_view_1_orders"]
+    assert [item.name for item in found] == (old if shows_new else [])

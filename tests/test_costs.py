@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.naming import state_of
 from fivm_dbt.refresh.costs import MANY_ROWS, REMEMBERED, Costs, Expected, Spent
 from fivm_dbt.refresh.history import history
 from fivm_dbt.refresh.report import Report
@@ -170,7 +171,7 @@ def test_a_refresh_that_took_longer_than_the_build_becomes_one() -> None:
     bench.engine.change("f", insert=[(1, 8)])
     cheap = _after(bench, 1.0)
     assert (cheap.action, cheap.expected) == ("refreshed", (0.9, 10.0))
-    told = history(bench.engine, "analytics.m", 3)
+    told = history(bench.engine, "analytics.m", state_of("analytics.m"), 3)
     assert [(r.action, r.expected) for r in told] == [
         ("refreshed", (0.9, 10.0)),
         ("rebuilt", (20.0, 10.0)),

@@ -119,7 +119,7 @@ def test_another_table_under_the_name_of_the_state_is_left_alone(*, full_refresh
 def test_a_commit_after_the_head_was_read_is_not_taken_for_somebody_elses() -> None:
     bench = _bench(fivm_on_change="fail")
     _insert(bench)
-    table, state = bench.plan.state_relation, read_state(bench.engine, bench.plan.relation)
+    table, state = bench.plan.state_relation, read_state(bench.engine, bench.plan.state_relation)
     bench.refresh()
     assert len([c for c in bench.engine.commits(table, 0) if c.operation != "OPTIMIZE"]) > 2
     report = refresh(bench.plan, bench.engine, state=state)
@@ -263,7 +263,7 @@ def test_what_was_covered_is_known_where_the_head_was_taken() -> None:
     bench.refresh()
     before = bench.finished
     bench.engine.run(f"DELETE FROM {bench.plan.state_relation} WHERE __fivm_view = 'tail'")
-    state = read_state(bench.engine, bench.plan.relation)
+    state = read_state(bench.engine, bench.plan.state_relation)
     assert state.head is None and state.finished == before
     assert bench.refresh().refresh == 3
 

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
+from fivm_dbt.naming import state_of
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.refresh.heads import now
@@ -15,6 +16,7 @@ from viewdf_bench import Bench as PartBench
 from viewdf_bench import Model, Table, at, minutes
 
 SUMS = "select k, sum(x) as s, count(*) as n from r group by k"
+STATE = state_of("analytics.m")
 NESTED = "select n, count(*) as c from (select k, count(*) as n from r group by k) group by n"
 
 
@@ -23,13 +25,13 @@ def _bench(sql: str = SUMS, **meta: object) -> Bench:
 
 
 def _told(bench: Bench, limit: int = 20) -> list[tuple[object, ...]]:
-    found = history(bench.engine, "analytics.m", limit)
+    found = history(bench.engine, "analytics.m", STATE, limit)
     return [(r.number, r.action, r.changed, r.rows, r.reason) for r in found]
 
 
 def test_what_each_refresh_has_done_newest_first() -> None:
     bench = _bench()
-    assert history(bench.engine, "analytics.m", 20) == []
+    assert history(bench.engine, "analytics.m", STATE, 20) == []
     bench.refresh()
     bench.engine.change("r", insert=[(1, 5), (3, 5)], delete=[(2, 3)])
     bench.refresh()
@@ -47,7 +49,7 @@ def test_what_each_refresh_has_done_newest_first() -> None:
         (1, "built", "", None, ""),
     ]
     assert _told(bench, 2) == _told(bench)[:2]
-    assert [r.model for r in history(bench.engine, "analytics.m", 1)] == ["analytics.m"]
+    assert [r.model for r in history(bench.engine, "analytics.m", STATE, 1)] == ["analytics.m"]
 
 
 def test_a_recomputed_model_tells_too() -> None:
@@ -94,7 +96,7 @@ def test_parts_that_were_computed() -> None:
         bench.run()
         bench.change("m", [("s", at("10:09"))])
         bench.run()
-        new, built = history(bench.bench.engine, "counts", 20)
+        new, built = history(bench.bench.engine, "counts", state_of("counts"), 20)
     assert (built.action, new.action) == ("built", "refreshed")
     assert new.changed.startswith("m +1 -0, parts ") and new.changed.endswith(" computed")
 
@@ -106,9 +108,12 @@ def test_seconds_and_sizes_are_those_of_the_commits() -> None:
     bench.engine.change("r", insert=[(1, 5)])
     bench.refresh()
     commits = bench.engine.tables.table(bench.plan.state_relation).commits
-    assert [r.seconds for r in history(bench.engine, "analytics.m", 9)] == [None, None], "another clock"
+    assert [r.seconds for r in history(bench.engine, "analytics.m", STATE, 9)] == [
+        None,
+        None,
+    ], "another clock"
     commits[-1] = replace(commits[-1], timestamp=now())
-    newest, first = history(bench.engine, "analytics.m", 9)
+    newest, first = history(bench.engine, "analytics.m", STATE, 9)
     assert newest.seconds is not None and newest.seconds > 0 and first.seconds is None
     assert newest.bytes == bench.engine.size(bench.plan.state_relation)
     assert first.bytes == bench.finished.detail["state_bytes"]

@@ -11,6 +11,7 @@ from fivm_dbt.catalog import Catalog, Presentation, Relation, TableStatistics
 from fivm_dbt.config import Config, load_config
 from fivm_dbt.errors import FivmError
 from fivm_dbt.explain.text import explain
+from fivm_dbt.naming import state_of
 from fivm_dbt.plan.model.plan import MaintainedPlan, Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -66,7 +67,7 @@ class Laid:
     def run(self, planner: Planner | None = None, *, full_refresh: bool = False) -> Report:
         self.told = []
         bench = self.bench
-        state = read_state(bench.engine, "analytics.m")
+        state = read_state(bench.engine, state_of("analytics.m"))
         plan = settled_plan(
             planner or self.planner(),
             bench.engine,
@@ -122,7 +123,7 @@ def test_a_layout_is_kept_until_a_rebuild(laid: Laid) -> None:
     assert laid.run().action == "built"
     assert laid.told == ["measuring c, l, o"]
     assert laid.has_helpers
-    recorded = recorded_statistics(read_state(laid.bench.engine, "analytics.m"))
+    recorded = recorded_statistics(read_state(laid.bench.engine, state_of("analytics.m")))
     assert recorded is not None and recorded == laid.bench.plan.measured
     for _ in range(3):
         # Other sizes by now: every head repeats those of the build.

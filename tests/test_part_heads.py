@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fivm_dbt.errors import FivmError
+from fivm_dbt.naming import state_of
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.plan.model.head import Note
@@ -232,7 +233,7 @@ def test_readers_see_nothing_of_a_first_build_that_is_open() -> None:
             if b.bench.engine.exists("longest"):
                 b.check()
             else:
-                finished = read_state(b.bench.engine, "longest").finished
+                finished = read_state(b.bench.engine, state_of("longest")).finished
                 assert finished is None or len(b.known("longest")["computed"])
             assert b.run()["longest"].action in ("built", "no change")
             b.check()

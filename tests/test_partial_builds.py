@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
+from fivm_dbt.naming import state_of
 from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.plan.recomputed_parts import parts_of_views
 from fivm_dbt.refresh import guard
@@ -195,7 +196,7 @@ def test_a_month_that_is_written_anew_is_built_anew() -> None:
     )
     _rewritten(bench, 5, by=1)
     assert _after(bench, 9.0).action == "rebuilt"
-    told = history(bench.engine, "analytics.m", 5)
+    told = history(bench.engine, "analytics.m", state_of("analytics.m"), 5)
     assert [r.action for r in told] == ["rebuilt", "refreshed", "rebuilt", "refreshed", "built"]
 
 

@@ -15,6 +15,7 @@ from fivm_dbt.explain.text import explain
 from fivm_dbt.operations.drop_parts import OldParts, drop_old_parts, old_parts
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.refresh.compare import difference_sql
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.oracle import runnable_sql
@@ -366,7 +367,9 @@ class TestDropping:
     def _found(
         self, bench: Bench, lateness: timedelta = LATE, readers: tuple[str, ...] = ("analytics.m",)
     ) -> OldParts:
-        return old_parts(bench.engine, bench.plan.input("m").relation, lateness, readers)
+        return old_parts(
+            bench.engine, bench.plan.input("m").relation, lateness, [Reader.of(r) for r in readers]
+        )
 
     def test_what_all_have_seen(self) -> None:
         bench = self._built()

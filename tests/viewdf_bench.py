@@ -23,9 +23,10 @@ from fivm_dbt.catalog import Catalog, Column, Relation, Retention
 from fivm_dbt.config import load_config
 from fivm_dbt.features.viewdf.plan.model import PartPlan, ViewdfPlan
 from fivm_dbt.features.viewdf.plan.planner import plan_viewdf
-from fivm_dbt.naming import parts_of
+from fivm_dbt.naming import parts_of, state_of
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -139,7 +140,9 @@ class Bench:
             Catalog.of(relations),
             load_config(model.meta, model=model.name),
             session=(("timezone", self.zone),),
-            readers=tuple(n for n, m in self.models.items() if n != model.name and model.name in _read_by(m)),
+            readers=tuple(
+                Reader.of(n) for n, m in self.models.items() if n != model.name and model.name in _read_by(m)
+            ),
         )
         # Tests that are about refreshes plan the same models again and again.
         key = repr((request, sorted(parts.items())))
@@ -164,7 +167,7 @@ class Bench:
                     Relation(other, plan.output, kind="fivm", presentation=shown, retention=retention)
                 )
                 if kept is not None and re.search(rf"\b{other}\b", sql):
-                    parts = replace(plan.parts, readers=(*plan.parts.readers, name))
+                    parts = replace(plan.parts, readers=(*plan.parts.readers, Reader.of(name)))
                     self.plans[other] = replace(plan, parts=parts)
         config = load_config(meta, model=name)
         session = (("timezone", self.zone),)
@@ -216,7 +219,7 @@ class Bench:
 
     def known(self, name: str) -> dict[str, Any]:
         """What the head says of the parts of a model."""
-        finished = read_state(self.bench.engine, name).finished
+        finished = read_state(self.bench.engine, state_of(name)).finished
         assert finished is not None
         found: dict[str, Any] = finished.detail["parts"]
         return found

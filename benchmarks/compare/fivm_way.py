@@ -12,6 +12,8 @@ from fivm_dbt.catalog import Catalog, Relation, TableStatistics
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.engines.spark.own_session import own_session
+from fivm_dbt.naming import state_of
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -35,7 +37,7 @@ class Fivm(Way):
 
     def keep(self, model: Model) -> Ran:
         engine = SparkEngine.of_session(own_session(self.session))
-        state = read_state(engine, self.relation(model))
+        state = read_state(engine, state_of(self.relation(model)))
         request = self._request(model, engine)
 
         def planner(measured: TableStatistics | None, promises: Promises | None = None) -> Plan:
@@ -48,7 +50,7 @@ class Fivm(Way):
 
     def _request(self, model: Model, engine: SparkEngine) -> ModelRequest:
         relations = [_relation(engine, self.names[name]) for name in model.reads]
-        readers = tuple(m.name for m in self.compared.models if model.name in m.reads)
+        readers = tuple(Reader.of(m.name) for m in self.compared.models if model.name in m.reads)
         config = load_config(self.meta, model=model.name)
         return ModelRequest(
             self.relation(model),

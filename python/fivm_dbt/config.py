@@ -122,7 +122,6 @@ KEYS = tuple(sorted(name for name in Config.model_fields if name.startswith("fiv
 
 # Values whose capability is not built yet, as (key, predicate on the value).
 _LATER: tuple[tuple[str, tuple[object, ...]], ...] = (("fivm_expose", ("table",)),)
-_LATER_KEYS = ("fivm_helper_schema",)
 
 
 def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Config:
@@ -136,7 +135,7 @@ def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Conf
     except ValidationError as error:
         problems = [_problem(dict(detail)) for detail in error.errors()]
         raise wrong_keys(problems, model) from None
-    _refuse_later(config, given, model)
+    _refuse_later(config, model)
     return config
 
 
@@ -173,9 +172,8 @@ def _problem(detail: dict[str, Any]) -> str:
     return f"{place}: {detail['input']!r}: {detail['msg'].lower()}"
 
 
-def _refuse_later(config: Config, given: Mapping[str, object], model: str | None) -> None:
+def _refuse_later(config: Config, model: str | None) -> None:
     later = [f"{key}: {getattr(config, key)}" for key, values in _LATER if getattr(config, key) in values]
-    later += [key for key in _LATER_KEYS if given.get(key) is not None]
     if later:
         raise FivmError(
             "FIVM203",

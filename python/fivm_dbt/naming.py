@@ -134,6 +134,27 @@ def sibling(relation: str, suffix: str) -> str:
     return relation_name(*schema, _fit(f"{last}{PREFIX}{suffix}"))
 
 
+def kept_under(relation: str, schema: str | None = None) -> str:
+    """The relation that what fivm keeps of a model is beside: the model, or one that is called after it in a schema.
+
+    >>> kept_under("analytics.daily"), kept_under("analytics.daily", "helpers"), kept_under("lake.a.daily", "helpers")
+    ('analytics.daily', 'helpers.analytics__daily', 'lake.helpers.a__daily')
+    """
+    *places, last = split_name(relation)
+    if schema is None:
+        return relation_name(*places, last)
+    return relation_name(*places[:-1], schema, "__".join([*places[-1:], last]))
+
+
+def state_of(relation: str, schema: str | None = None) -> str:
+    """The table with all states of a model.
+
+    >>> state_of("analytics.daily"), state_of("analytics.daily", "helpers")
+    ('analytics.daily__fivm_state', 'helpers.analytics__daily__fivm_state')
+    """
+    return sibling(kept_under(relation, schema), "state")
+
+
 def owner_of(name: str, relation: str) -> bool:
     """Whether ``name`` is, or may become, that of a :func:`sibling` of ``relation``.
 

@@ -14,12 +14,12 @@ from fivm_dbt.config import Config, load_config
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import session_zone
-from fivm_dbt.naming import canonical
+from fivm_dbt.naming import state_of
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.project.inputs import read_catalog, read_time_parts, with_sql_names
-from fivm_dbt.project.manifest import MAINTAINED, Nodes, without_catalog
+from fivm_dbt.project.manifest import MAINTAINED, Nodes, kept_in, reader_of
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.layout import Planner, Promises, recorded_plan
 from fivm_dbt.suggest import did_you_mean
@@ -64,7 +64,7 @@ def planner_of(
     session = session_settings(engine)
     zone = config.fivm_time_zone or session_zone(session)
     catalog = read_catalog(sql, engine.described, nodes, names, zone, partial(setting, engine))
-    readers = tuple(without_catalog(m.relation_name) for m in nodes.readers_of(relation.render()))
+    readers = tuple(reader_of(m) for m in nodes.readers_of(relation.render()))
     request = ModelRequest(
         relation=relation.render(),
         sql=sql,
@@ -90,10 +90,14 @@ def planner_of(
 def plan_of_node(adapter: Any, node: Any) -> Plan:
     """The plan of a model that is not being run, with the layout that its state has."""
     engine = engine_of(adapter)
-    relation = adapter.Relation.create_from(adapter.config, node)
     return recorded_plan(
-        planner_of_node(adapter, engine, node), read_state(engine, canonical(relation.render()))
+        planner_of_node(adapter, engine, node), read_state(engine, state_of_node(adapter, node))
     )
+
+
+def state_of_node(adapter: Any, node: Any) -> str:
+    """The table with the states of a fivm model."""
+    return state_of(adapter.Relation.create_from(adapter.config, node).render(), kept_in(node))
 
 
 def planner_of_node(adapter: Any, engine: SparkEngine, node: Any) -> Planner:

@@ -1,13 +1,16 @@
-"""Models that a project no longer has leave things behind: their view, its states, own snapshots."""
+"""Models that a project no longer has leave things behind: their view, its states, own snapshots.
+
+So do models whose states are in another schema now (``fivm_helper_schema``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fivm_dbt.engines.spark.engine import Execute
 from fivm_dbt.engines.spark.introspect import Described, describe_relation
-from fivm_dbt.naming import PREFIX, canonical, relation_name, split_name
+from fivm_dbt.naming import PREFIX, canonical, owner_of, parts_of, relation_name, split_name
 from fivm_dbt.spark.properties import MODEL_PROPERTY, PROJECT_PROPERTY
 
 
@@ -21,14 +24,15 @@ class Leftover:
 
 
 def leftovers(
-    execute: Execute, schemas: Iterable[str], project: str, models: Collection[str]
+    execute: Execute, schemas: Iterable[str], project: str, models: Mapping[str, str]
 ) -> list[Leftover]:
     """What there is in ``schemas`` of models of ``project`` that are not among ``models``; views first.
 
-    Only what says by its properties that it is of this project: tables of others stay out of it, also those of fivm
-    models of other projects in the same schema.
+    Each of these has the relation beside which its states are. What lies elsewhere is left over too, once the model
+    shows the states that are there. Only what says by its properties that it is of this project: tables of others stay
+    out of it, also those of fivm models of other projects in the same schema.
     """
-    known = {canonical(model) for model in models}
+    known = {canonical(model): kept for model, kept in models.items()}
     views: list[Leftover] = []
     tables: list[Leftover] = []
     for schema in sorted({relation_name(*split_name(s)) for s in schemas}):
@@ -36,8 +40,11 @@ def leftovers(
         for name, described in _states(execute, schema):
             facts = dict(described.properties)
             model = canonical(facts.get(MODEL_PROPERTY, ""))
-            if facts.get(PROJECT_PROPERTY) == project and model and model not in known:
+            if facts.get(PROJECT_PROPERTY) != project or not model:
+                continue
+            if model not in known:
                 gone[name] = model
+            if model not in known or _is_elsewhere(execute, name, model, known[model]):
                 found = Leftover(name, described.is_view, model)
                 (views if described.is_view else tables).append(found)
         for name, described in _views(execute, schema):
@@ -47,6 +54,15 @@ def leftovers(
             elif described.is_factorized and canonical(name) in gone.values():
                 views.append(Leftover(name, True, canonical(name)))
     return views + tables
+
+
+def _is_elsewhere(execute: Execute, name: str, model: str, kept: str) -> bool:
+    """Whether what is kept of a model that is there is not beside ``kept``, where the states are that it shows."""
+    if owner_of(name, kept) or name == parts_of(model):
+        return False
+    shown = describe_relation(execute, model, is_read=False)
+    root = shown.presentation.root if shown is not None and shown.presentation is not None else ""
+    return owner_of(root, kept) if root else False
 
 
 def drop(execute: Execute, found: Iterable[Leftover]) -> None:

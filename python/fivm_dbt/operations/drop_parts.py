@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from fivm_dbt.catalog import Relation
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.observe import Finished
@@ -44,14 +45,14 @@ class OldParts:
         return bool(self.parts) and not self.waiting
 
 
-def old_parts(engine: Engine, relation: Relation, lateness: timedelta, readers: Iterable[str]) -> OldParts:
+def old_parts(engine: Engine, relation: Relation, lateness: timedelta, readers: Iterable[Reader]) -> OldParts:
     """The parts of a relation that are older than its retention, and than late rows may be that still come.
 
     ``readers`` are the models over it. Rows that one of them has not seen would be lost to it.
     """
     assert relation.retention is not None
     version = engine.commits(relation.name, None)[0].version
-    waiting = tuple(r for r in sorted(readers) if _seen(engine, r, relation.name) != version)
+    waiting = tuple(r.model for r in sorted(readers) if _seen(engine, r, relation.name) != version)
     ((oldest, newest),) = engine.query(ends_query(relation, version).sql(dialect="spark"))
     if oldest is None or newest is None:
         return OldParts(relation, Intervals(), waiting)
@@ -68,9 +69,9 @@ def drop_old_parts(engine: Engine, found: Iterable[OldParts]) -> Iterator[OldPar
             yield item
 
 
-def _seen(engine: Engine, model: str, relation: str) -> int | None:
+def _seen(engine: Engine, reader: Reader, relation: str) -> int | None:
     """The version of a relation that a model was computed from, None where it has never been or is not now."""
-    state = read_state(engine, model)
+    state = read_state(engine, reader.state)
     if not isinstance(state, Finished) or state.unfinished is not None or relation not in state.inputs:
         return None
     return state.inputs[relation].commit.version

@@ -14,7 +14,7 @@ from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc, may_be_utc
 from fivm_dbt.ir.node import Node
-from fivm_dbt.naming import ROOT, canonical, sibling, split_name
+from fivm_dbt.naming import ROOT, canonical, kept_under, sibling, split_name
 from fivm_dbt.plan.collected_later import collected_later
 from fivm_dbt.plan.given import Given, Topmost
 from fivm_dbt.plan.inputs import inputs_read, static_inputs
@@ -144,6 +144,11 @@ class _Planning:
         return self.request.config
 
     @property
+    def kept_under(self) -> str:
+        """The relation beside which all that is kept of the model lies."""
+        return kept_under(self.relation, self._config.fivm_helper_schema)
+
+    @property
     def _is_factorized(self) -> bool:
         return self._config.fivm_result == "factorized"
 
@@ -202,7 +207,7 @@ class _Planning:
             dropped=frozenset(self.dropped),
         )
         determines = {r.name: r.determines for r in self.request.catalog.relations}
-        return keep_inner_views(query, self.relation, static, determines, wanted)
+        return keep_inner_views(query, self.kept_under, static, determines, wanted)
 
     @cached_property
     def dropped(self) -> Retained:
@@ -232,7 +237,7 @@ class _Planning:
             lengthens=self._config.fivm_strategy == "auto" and not self._has_given_length,
         )
         top = Topmost(
-            sibling(self.relation, ROOT),
+            sibling(self.kept_under, ROOT),
             kept.over,
             self.lowered.names,
             part_length=kept.part_length,
@@ -247,7 +252,7 @@ class _Planning:
         """The plan. Raises FivmError for what cannot be maintained."""
         views, length = with_time_classes(self.views.views), None
         if not self._is_factorized:
-            views = (*views[:-1], shown_from_table(views[-1], sibling(self.relation, "state")))
+            views = (*views[:-1], shown_from_table(views[-1], sibling(self.kept_under, "state")))
         if self._config.fivm_part_timestamp:
             views, length = with_part_timestamp(views, self._config, dict(self.request.session))
         fields = zip(self.lowered.names, self.query.fields, strict=True)
@@ -333,7 +338,9 @@ class _Planning:
             return declared, {}
         if self._config.fivm_strategy != "auto" or self.request.measured is None:
             return (), {}
-        return (), worthwhile_orphans(self.relation, declared, self.query, self.static, self.request.measured)
+        return (), worthwhile_orphans(
+            self.kept_under, declared, self.query, self.static, self.request.measured
+        )
 
 
 def _strategy(config: Config, order: GivenOrder | None) -> tuple[Strategy, int | None]:

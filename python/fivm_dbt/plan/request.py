@@ -7,6 +7,7 @@ from functools import cached_property
 
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import Config
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.sql.unfold import Unfolded, unfold
 from fivm_dbt.viewtree.variable_order import VariableOrder
 
@@ -29,7 +30,7 @@ class ModelRequest:
     order: VariableOrder | None = None
     project: str = ""
     is_read: bool = False
-    readers: tuple[str, ...] = ()
+    readers: tuple[Reader, ...] = ()
     measured: TableStatistics | None = None
 
     @cached_property

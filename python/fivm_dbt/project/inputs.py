@@ -14,7 +14,8 @@ from fivm_dbt.engines.spark.stored_view import StoredView
 from fivm_dbt.errors import FivmError
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.parted import TimeParts
-from fivm_dbt.project.manifest import Declared, Nodes, without_catalog
+from fivm_dbt.plan.model.inputs import Reader
+from fivm_dbt.project.manifest import Declared, Nodes, reader_of, without_catalog
 from fivm_dbt.project.view_keys import with_keys_of_views
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.sql.relations import Named, relations_read
@@ -96,7 +97,7 @@ class _Reading:
 
 def read_retained(
     describe: Describes, nodes: Nodes, zone: str
-) -> list[tuple[Relation, timedelta, list[str]]]:
+) -> list[tuple[Relation, timedelta, list[Reader]]]:
     """Relations that are not fivm's with a declared retention: how late rows come, and the models that read them."""
     found = []
     for node in nodes.retained():
@@ -105,7 +106,7 @@ def read_retained(
         relation = _relation(Named(name, None), describe(name), declared, zone)
         parts = declared.time_parts(zone)
         late = parts.lateness if parts is not None and parts.lateness is not None else timedelta()
-        readers = [without_catalog(m.relation_name) for m in nodes.readers_of(name)]
+        readers = [reader_of(m) for m in nodes.readers_of(name)]
         found.append((relation, late, readers))
     return found
 

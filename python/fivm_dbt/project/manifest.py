@@ -17,6 +17,7 @@ from fivm_dbt.errors import FivmError, expected_one_of
 from fivm_dbt.naming import canonical, relation_name
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.project.constraints import (
     column_constraints,
     constraint_keys,
@@ -346,6 +347,17 @@ def _event_time(node: Any) -> EventTime | None:
 def _own_keys(node: Any) -> dict[str, Any]:
     """What stands under ``meta`` of a node, in its config or beside it."""
     return {**getattr(node, "meta", {}), **getattr(node.config, "meta", {})}
+
+
+def kept_in(node: Any) -> str | None:
+    """The schema of what is kept of a fivm model, where it is not the model's own."""
+    schema = _own_keys(node).get("fivm_helper_schema")
+    return None if schema is None else str(schema)
+
+
+def reader_of(node: Any) -> Reader:
+    """A fivm model as one that reads others."""
+    return Reader.of(without_catalog(node.relation_name), kept_in(node))
 
 
 def without_catalog(relation: str) -> str:

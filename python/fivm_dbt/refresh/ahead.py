@@ -69,7 +69,7 @@ def look_ahead(
 
     Raises what the run would raise before it does anything: FIVM206, FIVM301 to FIVM306, FIVM404.
     """
-    state = read_state(engine, plan.relation) if state is None else state
+    state = read_state(engine, plan.state_relation) if state is None else state
     is_lazy = plan.config.fivm_refresh == "lazy" and not propagate
     make_way = _nothing if is_in_the_way else None
     run = run_of(plan, _Looking(engine, plan, logger.debug, make_way), is_lazy=is_lazy)
@@ -80,7 +80,7 @@ def look_ahead(
     except _Stopped as stopped:
         decision = stopped.decision
     moved = tuple(_moved(decision.observed, state))
-    costs = known_costs(engine, plan.relation, state)
+    costs = known_costs(engine, plan.state_relation, state)
     if decision.action != "refreshed":
         return Ahead(decision.action, decision.reason, moved, Expected(None, costs.build))
     expected = _expected(moved, costs)

@@ -35,7 +35,7 @@ def difference_sql(plan: Plan, engine: Readable) -> str:
             f"this model is recomputed, and there is nothing to compare it with: {plan.not_repeatable}",
             remedy="take the test fivm_exact off this model, or rewrite the SQL so that it has one answer",
         )
-    state = read_state(engine, plan.relation)
+    state = read_state(engine, plan.state_relation)
     if not isinstance(state, Finished) or state.unfinished is not None:
         what = "was interrupted in a refresh" if isinstance(state, Finished) else "has never been built"
         raise FivmError("FIVM404", f"{plan.relation} {what}", remedy=f"dbt run --select {plan.model}")

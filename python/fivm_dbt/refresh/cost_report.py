@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from fivm_dbt.naming import sibling
 from fivm_dbt.refresh.costs import NOTHING, Costs, Spent, known_after
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import read_state, since_head
@@ -15,16 +14,17 @@ SHARES = (0.001, 0.01, 0.1, 0.5)
 """Parts of an input that change, for which is told what is expected."""
 
 
-def known_costs(engine: Engine, model: str, state: State | None = None) -> Costs:
-    """What the head of a model knows of costs, with those of the refresh that has set it; nothing of one not built.
+def known_costs(engine: Engine, table: str, state: State | None = None) -> Costs:
+    """What the head of a table of states knows of costs, with those of the refresh that has set it; nothing where the
+    model is not built.
 
     ``state`` is what the head says, if it has just been read.
     """
-    state = read_state(engine, model) if state is None else state
+    state = read_state(engine, table) if state is None else state
     if not isinstance(state, Finished):
         return NOTHING
     detail = state.finished.detail
-    _, own = since_head(engine, sibling(model, "state"), state)
+    _, own = since_head(engine, table, state)
     costs = Costs.of(detail.get("costs"))
     return known_after(costs, detail, own.timestamp) if own is not None else costs
 

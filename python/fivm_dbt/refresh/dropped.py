@@ -33,7 +33,7 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str) -> 
     if not losing:
         return losing
     if item.relation.presentation is not None:
-        return losing & _dropped_by(engine, bound.name)
+        return losing & _dropped_by(engine, item.table)
     # Nothing older than that can make a part old enough, months being of different lengths.
     column = item.relation.column(item.retention.column)
     assert column is not None
@@ -49,9 +49,9 @@ def dropped_in(plan: Plan, engine: Recorder, bound: BoundInput, staged: str) -> 
     return Intervals.numbers(part for part in old if left.get(part, 0) == came[part])
 
 
-def _dropped_by(engine: Recorder, model: str) -> Intervals:
+def _dropped_by(engine: Recorder, table: str) -> Intervals:
     """The parts that a viewdf model has dropped: its head says so from the same commit on."""
-    finished = read_state(engine, model).finished
+    finished = read_state(engine, table).finished
     return Intervals.read(finished.detail["parts"]["dropped"] if finished is not None else "none")
 
 

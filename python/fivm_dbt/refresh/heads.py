@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from time import time_ns
 from typing import Any
 
-from fivm_dbt.naming import COVERAGE, sibling
+from fivm_dbt.naming import COVERAGE
 from fivm_dbt.plan.model.head import HeadId, NextHead, as_json, noted_head
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.decide import without_head
@@ -91,12 +91,11 @@ def had_head(plan: Plan, engine: Recorder) -> bool:
     return True
 
 
-def read_state(engine: Readable, model: str) -> State:
-    """What a model's table of states says by its head, which mostly comes with the look at its newest commit.
+def read_state(engine: Readable, name: str) -> State:
+    """What a table of states says by its head, which mostly comes with the look at its newest commit.
 
     Where somebody took the head, what the last commit told that has set one. Nothing where there is no such table.
     """
-    name = sibling(model, "state")
     try:
         newest = engine.commits(name, None)[0]
         found = noted(newest, name) or _asked(engine, name, newest.version)

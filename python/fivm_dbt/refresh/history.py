@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fivm_dbt.naming import sibling, split_name
+from fivm_dbt.naming import split_name
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.head import RECORDING
 from fivm_dbt.refresh.costs import seconds_between
@@ -72,9 +72,11 @@ class Refreshed:
         )
 
 
-def history(engine: Engine, model: str, limit: int) -> list[Refreshed]:
-    """The last finished refreshes of a model, newest first: as far back as the history of its state is kept."""
-    name = sibling(model, "state")
+def history(engine: Engine, model: str, name: str, limit: int) -> list[Refreshed]:
+    """The last finished refreshes of a model, newest first: as far back as the history of its table of states is kept.
+
+    That is the table ``name``.
+    """
     try:
         newest = engine.commits(name, None)[0].version
         # A refresh is mostly one commit.

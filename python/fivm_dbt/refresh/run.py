@@ -101,7 +101,7 @@ class Run(Generic[P]):
 
     def _left(self, state: State | None) -> State:
         """What the last refresh has left, and its head to start from."""
-        state = read_state(self.engine, self.plan.relation) if state is None else state
+        state = read_state(self.engine, self.plan.state_relation) if state is None else state
         self.head = state.head
         is_there = self.engine.make_way is None and self.engine.exists(self.plan.relation)
         self.is_new = state.finished is None and not is_there
@@ -212,7 +212,7 @@ class Run(Generic[P]):
         raised = raised_alarm(error)
         if isinstance(error, Overtaken) or raised == OVERTAKEN or FORMAT.is_conflict(error):
             raise Overtaken from error
-        if raised is not None and read_state(self.engine, self.plan.relation).head != self.head:
+        if raised is not None and read_state(self.engine, self.plan.state_relation).head != self.head:
             raise Overtaken from error
 
     def _newest(self) -> Commit:
@@ -267,7 +267,7 @@ class Run(Generic[P]):
         if finished.detail["kind"] != "build":
             return
         is_shown = not self.plan.helpers or self.engine.exists(self.plan.helpers[-1].name)
-        if not is_shown or self.engine.exists(sibling(self.plan.relation, ROOT)):
+        if not is_shown or self.engine.exists(sibling(self.plan.kept_under, ROOT)):
             self._remove_orphans(finished)
 
     def _remove_orphans(self, last: Coverage | None) -> None:
@@ -275,7 +275,7 @@ class Run(Generic[P]):
         before = inner_views(last.detail["signature"]) if last is not None else set()
         older = sorted(before | {view.name for view in self.plan.helpers})
         # Whether all of this has been done the root tells, which goes last.
-        drop_states(self.engine, [*older, sibling(self.plan.relation, ROOT)])
+        drop_states(self.engine, [*older, sibling(self.plan.kept_under, ROOT)])
         show_helpers(self.plan, self.engine, before)
 
     # Report

@@ -23,6 +23,7 @@ from fivm_dbt.features.viewdf.testing.text import compiled
 from fivm_dbt.naming import canonical
 from fivm_dbt.parts.length import Length, duration
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
 from fivm_dbt.plan.planner import columns_as_read, plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -149,7 +150,7 @@ class ScenarioPlanner:
             Catalog.of(self._relations.values()),
             load_config(model.config, model=model.name),
             is_read=self._has_several,
-            readers=self._readers(model),
+            readers=tuple(Reader.of(name) for name in self._readers(model)),
             session=_SESSION,
         )
         plan = plan_viewdf(request, self._parts, self._workbench.describe, self._workbench.columns_of)

@@ -36,7 +36,7 @@ def fivm_explain(adapter: Any, name: str, form: str = "text", *, statements: boo
         from fivm_dbt.explain.page import page
         from fivm_dbt.explain.pdf import pdf
 
-        measured = _measured(engine_of(adapter), plan.relation)
+        measured = _measured(engine_of(adapter), plan)
         file = Path(adapter.config.project_target_path) / f"{plan.model}.{form}"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(page(plan, measured).encode() if form == "html" else pdf(plan, measured))
@@ -45,18 +45,18 @@ def fivm_explain(adapter: Any, name: str, form: str = "text", *, statements: boo
 
 def _costs(engine: SparkEngine, plan: Plan) -> list[str]:
     """What refreshes have cost, where the model has been built."""
-    costs, may_build = known_costs(engine, plan.relation), plan.config.fivm_rebuild == "auto"
+    costs, may_build = known_costs(engine, plan.state_relation), plan.config.fivm_rebuild == "auto"
     lines = list(cost_lines(costs, is_read=plan.is_read, may_build=may_build))
     return ["", "== what refreshes have cost", *lines] if lines else []
 
 
-def _measured(engine: SparkEngine, relation: str) -> Measured | None:
+def _measured(engine: SparkEngine, plan: Plan) -> Measured | None:
     """What the last finished refresh has left, None where there is none."""
     from fivm_dbt.explain.drawing import Measured
 
-    finished = read_state(engine, relation).finished
+    finished = read_state(engine, plan.state_relation).finished
     if finished is None:
         return None
-    told = next(iter(history(engine, relation, 1)), None)
+    told = next(iter(history(engine, plan.relation, plan.state_relation, 1)), None)
     rows = {state: int(size[0]) for state, size in finished.detail.get("sizes", {}).items()}
     return Measured(finished.refresh, None if told is None else told.seconds, rows)

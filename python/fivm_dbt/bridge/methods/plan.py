@@ -8,11 +8,10 @@ from typing import Any
 
 from fivm_dbt.bridge.connection import engine_of
 from fivm_dbt.bridge.methods.refresh import is_in_the_way
-from fivm_dbt.bridge.models import nodes_of, planner_of_node
+from fivm_dbt.bridge.models import nodes_of, planner_of_node, state_of_node
 from fivm_dbt.bridge.told import told
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
-from fivm_dbt.naming import canonical
 from fivm_dbt.operations.next_run import NextRun, after_what_is_written, has_work, of_plan, refused, text_of
 from fivm_dbt.project.manifest import Nodes, without_catalog
 from fivm_dbt.refresh.ahead import look_ahead
@@ -71,7 +70,7 @@ def _run(
     try:
         planner = planner_of_node(adapter, engine, node)
         name = adapter.Relation.create_from(adapter.config, node).render()
-        state = read_state(engine, canonical(name))
+        state = read_state(engine, state_of_node(adapter, node))
         plan = settled_plan(planner, engine, state, full_refresh=full_refresh, may_measure=False)
         is_other = engine.exists(name) and is_in_the_way(engine, plan, name)
         ahead = look_ahead(

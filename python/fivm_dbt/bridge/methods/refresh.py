@@ -16,7 +16,7 @@ from fivm_dbt.bridge.models import config_of, planner_of
 from fivm_dbt.bridge.nodes import remember_helpers
 from fivm_dbt.bridge.told import progress, tell_once, told
 from fivm_dbt.engines.spark.engine import SparkEngine
-from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, canonical, split_name
+from fivm_dbt.naming import FACTORS_PROPERTY, ROOT_PROPERTY, canonical, split_name, state_of
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.refresh.executor import refresh
 from fivm_dbt.refresh.heads import read_state
@@ -38,13 +38,17 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
     engine = engine_of(adapter, tell_once)
     try:
         with told(relation):
-            state = read_state(engine, canonical(relation.render()))
+            config = config_of(request)
+            state = read_state(engine, state_of(relation.render(), config.fivm_helper_schema))
+            if config.fivm_helper_schema is not None and state.version < 0:
+                place = relation.incorporate(path={"schema": config.fivm_helper_schema, "identifier": None})
+                adapter.create_schema(place)
             planner = planner_of(
                 adapter,
                 engine,
                 relation=relation,
                 sql=request["sql"],
-                config=config_of(request),
+                config=config,
                 materialized=request["materialized"],
             )
             is_full, tell = bool(request["full_refresh"]), progress()
@@ -74,9 +78,15 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_in_the_way(engine: SparkEngine, plan: Plan, name: str) -> bool:
-    """Whether what has the model's name is not its view: the same model as another materialization left it."""
-    is_ours = engine.view_property(name, ROOT_PROPERTY) == plan.state_relation
-    return not is_ours and engine.view_property(name, FACTORS_PROPERTY) is None
+    """Whether what has the model's name is not its view: the same model as another materialization left it.
+
+    The view may show states that were kept in another schema.
+    """
+    root = engine.view_property(name, ROOT_PROPERTY)
+    if root is None:
+        return engine.view_property(name, FACTORS_PROPERTY) is None
+    schemas = split_name(root)[-2:-1]
+    return canonical(root) not in {state_of(plan.relation, schema) for schema in (None, *schemas)}
 
 
 def _event_times(adapter: Any) -> TimeRange:

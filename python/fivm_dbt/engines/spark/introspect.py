@@ -14,11 +14,13 @@ from fivm_dbt.engines.spark.stored_view import StoredView
 from fivm_dbt.naming import (
     FACTORS_PROPERTY,
     PART_PROPERTY,
+    PREFIX,
     ROOT,
     ROOT_PROPERTY,
     TAIL_PROPERTY,
     canonical,
     sibling,
+    split_name,
 )
 from fivm_dbt.parts.length import Length
 from fivm_dbt.spark.formats import FORMAT, MissingRelation
@@ -83,6 +85,9 @@ _NOT_IN_JSON = ("PARSE_SYNTAX_ERROR", "UNSUPPORTED_FEATURE", "ParseException")
 """What servers answer that do not describe a view in JSON."""
 
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
+_PART = r"(?:\w+|`(?:[^`]|``)*`)"
+_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
+_STATES = ("state", ROOT)
 
 Describes = Callable[[str], Described | None]
 """Says what a relation is, None where it does not exist."""
@@ -183,8 +188,10 @@ def _readable(properties: tuple[tuple[str, str], ...], name: str, view: str) -> 
     >>> _readable(hidden, "a.hourly", "SELECT n FROM a.hourly__fivm_root")
     (('fivm.root', 'a.hourly__fivm_root'), ('other', 'x'))
     """
-    known = [sibling(name, suffix) for suffix in ("state", ROOT)]
-    named = next((table for table in known if table in view), known[0])
+    known = [sibling(name, suffix) for suffix in _STATES]
+    elsewhere = (canonical(found[0]) for found in _NAME.finditer(view))
+    kept = (n for n in elsewhere if split_name(n)[-1].endswith(tuple(f"{PREFIX}{s}" for s in _STATES)))
+    named = next((table for table in known if table in view), None) or next(kept, known[0])
     return tuple(
         (k, named if k == ROOT_PROPERTY and "redacted" in value else value) for k, value in properties
     )

@@ -36,15 +36,18 @@ def stored_columns(
 
 
 def written_view(
-    model: str,
+    kept: str,
     output: Sequence[Column],
     keys: tuple[Item, ...],
     shown: Shown,
     partitioning: Partitioning,
     how: str,
 ) -> View:
-    """The rows of ``model``, written ``how``: a state with the columns ``keys``, ``shown`` under the model's names."""
-    name = sibling(model, ROOT)
+    """The rows of a model, written ``how``: a state with the columns ``keys``, ``shown`` under the model's names.
+
+    The state is beside the relation ``kept``.
+    """
+    name = sibling(kept, ROOT)
     node = AsWritten("result", tuple((c.name, c.type) for c in output))
     root = Root(
         node,
@@ -66,4 +69,4 @@ def written_view(
         rows=None,
         reason=f"the model itself, {how}",
     )
-    return shown_from_table(written, sibling(model, "state"))
+    return shown_from_table(written, sibling(kept, "state"))

@@ -7,10 +7,28 @@ from typing import Literal
 
 from fivm_dbt.catalog import Column, Relation, Retention
 from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.naming import state_of
 
 Capture = Literal[
     "change feed", "version difference", "snapshot", "static", "staged", "state", "built", "newest"
 ]
+
+
+@dataclass(frozen=True, order=True)
+class Reader:
+    """A fivm or viewdf model that reads this one, and the table with its states."""
+
+    model: str
+    state: str
+
+    @staticmethod
+    def of(model: str, schema: str | None = None) -> Reader:
+        """One that keeps its states in a ``schema`` of its own, if that is given.
+
+        >>> Reader.of("analytics.daily").state
+        'analytics.daily__fivm_state'
+        """
+        return Reader(model, state_of(model, schema))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fivm_dbt.delta.near_changes import times_read
 from fivm_dbt.ir.clock import kinds_below
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.written import WrittenClause
-from fivm_dbt.naming import digest, sibling, split_name
+from fivm_dbt.naming import digest, kept_under, sibling, split_name
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import PART_TIMESTAMP
 from fivm_dbt.plan.model.encode import encode
@@ -88,6 +88,11 @@ class Plan:
         return self.relation.split(".")[-1].strip("`")
 
     @property
+    def kept_under(self) -> str:
+        """The relation beside which all that is kept of the model lies."""
+        return kept_under(self.relation, self.config.fivm_helper_schema)
+
+    @property
     def helpers(self) -> tuple[View, ...]:
         """The inner views."""
         return self.views[:-1]
@@ -110,7 +115,7 @@ class Plan:
     @cached_property
     def layout(self) -> StateLayout:
         """The table of the states of a model."""
-        return lay_out_states(sibling(self.relation, "state"), self.stored)
+        return lay_out_states(sibling(self.kept_under, "state"), self.stored)
 
     @property
     def state_relation(self) -> str:
@@ -209,7 +214,7 @@ class Plan:
         last = split_name(input_name)[-1]
         same = [i.name for i in self.inputs if split_name(i.name)[-1] == last]
         suffix = f"snapshot_{last}" if len(same) < 2 else f"snapshot_{last}_{digest(input_name)}"
-        return sibling(self.relation, suffix)
+        return sibling(self.kept_under, suffix)
 
     def to_json(self) -> str:
         """The whole plan as JSON, stable across processes."""

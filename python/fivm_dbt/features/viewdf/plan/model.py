@@ -14,6 +14,7 @@ from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.written import WrittenClause
 from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.reference import PartReference
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.sql.edits import without_comments
 
@@ -125,7 +126,7 @@ class PartPlan:
     cumulative: Cumulative | None
     stalest_first: bool
     retention: timedelta | None
-    readers: tuple[str, ...]
+    readers: tuple[Reader, ...]
     rollup: timedelta | None
 
     @cached_property

@@ -53,7 +53,7 @@ class PartInputs:
         Asked before the inputs' versions are read: what is there then has their rows.
         """
         names = sorted({i.relation for i in self.others if i.is_computed})
-        return {name: _upstream(self.engine, name) for name in names}
+        return {name: _upstream(self.engine, self.plan.input(name).table) for name in names}
 
     @property
     def others(self) -> list[PartInput]:
@@ -164,8 +164,8 @@ def _change(bound: BoundInput, came: int, gone: int, how: str) -> InputChange:
     )
 
 
-def _upstream(engine: Recorder, relation: str) -> Upstream:
-    finished = read_state(engine, relation).finished
+def _upstream(engine: Recorder, table: str) -> Upstream:
+    finished = read_state(engine, table).finished
     known = KnownParts.of(finished.detail["parts"]) if finished is not None else KnownParts()
     return Upstream(known.computed - known.dropped, known.dropped, known.watermark)
 

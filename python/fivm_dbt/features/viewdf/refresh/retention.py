@@ -20,6 +20,7 @@ from typing import Any
 from fivm_dbt.features.viewdf.plan.model import PartInput, PartPlan
 from fivm_dbt.features.viewdf.refresh.known import KnownParts, touched
 from fivm_dbt.parts.intervals import Intervals
+from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.refresh.engine import Readable
 from fivm_dbt.refresh.heads import read_state
 from fivm_dbt.refresh.observe import Finished
@@ -132,16 +133,16 @@ def read_by_nobody(
     for reader in plan.readers:
         left = _not_needed(plan.model, reader, engine, version, seen)
         if left != old:
-            waiting.append(reader)
+            waiting.append(reader.model)
         parts &= left
     return Droppable(parts, old - parts, tuple(waiting))
 
 
 def _not_needed(
-    model: str, reader: str, engine: Readable, version: int | None, parts: Intervals
+    model: str, reader: Reader, engine: Readable, version: int | None, parts: Intervals
 ) -> Intervals:
     """Those of ``parts`` of a model that one of its readers needs no more."""
-    state = read_state(engine, reader)
+    state = read_state(engine, reader.state)
     if not isinstance(state, Finished) or state.unfinished is not None or version is None:
         return Intervals()
     seen = state.inputs.get(model)

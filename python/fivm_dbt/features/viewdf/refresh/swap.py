@@ -32,7 +32,7 @@ class _Beside(ViewdfPlan):
 
 def beside(plan: ViewdfPlan) -> str:
     """The table that is filled while the state is shown."""
-    return sibling(plan.relation, "next")
+    return sibling(plan.kept_under, "next")
 
 
 def begin(

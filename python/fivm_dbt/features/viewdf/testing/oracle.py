@@ -53,7 +53,7 @@ class PartOracle:
         return self._united(plan.relation, known.computed - known.dropped)
 
     def _known(self, plan: ViewdfPlan) -> KnownParts:
-        finished = read_state(self._engine, plan.relation).finished
+        finished = read_state(self._engine, plan.state_relation).finished
         assert finished is not None
         return KnownParts.of(finished.detail["parts"])
 

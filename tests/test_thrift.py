@@ -19,6 +19,7 @@ import pytest
 from pyhive import hive
 
 from dbt_project import HERE, Project
+from everyday import change, inner_views, is_exact, with_inner_view
 from fivm_dbt.engines.spark.engine import Answer, SparkEngine
 from fivm_dbt.plan.model.head import Note
 from fivm_dbt.refresh.engine import Row
@@ -26,10 +27,6 @@ from fivm_dbt.spark.formats import FORMAT
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-REVENUE_BY_DAY = """
-    SELECT o.ordered_on, c.segment, count(*), sum(o.amount), avg(o.amount)
-    FROM raw.orders o JOIN shop.customers c ON o.customer_id = c.customer_id
-    WHERE o.amount > 0 GROUP BY ALL"""
 PROFILE = """
 shop:
   target: test
@@ -90,24 +87,19 @@ def _shop(root: Path, name: str, port: int, threads: int = 1) -> Project:
     return shop
 
 
-def _change(shop: Project) -> None:
-    shop.insert("orders", (5, 2, "2024-05-02", "99.00"), (6, 9, "2024-05-02", "1.00"))
-    shop.sql("UPDATE raw.orders SET amount = 11 WHERE order_id = 1")
-    shop.sql("DELETE FROM raw.orders WHERE order_id = 4")
-    shop.sql("UPDATE raw.customers SET segment = 'c' WHERE customer_id = 2")
-
-
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_project(threads: int, tmp_path: Path, port: int) -> None:
     """Build, all kinds of changes, nothing: exact, also by the project's own tests, and by statements alone."""
     shop = _shop(tmp_path / "shop", f"over_thrift_{threads}", port, threads)
+    with_inner_view(shop)
     shop.dbt("build")
-    assert shop.rows("revenue_by_day") == shop.rows(REVENUE_BY_DAY)
-    _change(shop)
+    assert is_exact(shop)
+    change(shop)
     changed = shop.dbt("build")
     assert set(changed.actions().values()) == {"refreshed"}
     assert changed.figures("revenue_by_day")["rows_read"] is None, "over a network nobody tells what was read"
-    assert shop.rows("revenue_by_day") == shop.rows(REVENUE_BY_DAY)
+    assert is_exact(shop)
+    assert inner_views(shop)
     before = shop.versions()
     nothing = shop.dbt("run", "--exclude", "customers")
     assert set(nothing.actions().values()) == {"no change"}

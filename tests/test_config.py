@@ -76,8 +76,8 @@ def test_wrong_values(meta: dict[str, object]) -> None:
     assert next(iter(meta)) in error.message
 
 
-def test_a_later_value_is_refused() -> None:
-    error = _refusal({"fivm_expose": "table"})
+def test_what_does_not_go_together_yet_is_refused() -> None:
+    error = _refusal({"fivm_expose": "table", "fivm_result": "factorized"})
     assert error.code.number == "FIVM203"
     assert "fivm_expose: table" in error.message
 

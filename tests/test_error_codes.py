@@ -142,7 +142,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     **{code: _query(code) for code in QUERIES},
     "FIVM201": lambda: load_config({"fivm_merge": "all"}, model="m"),
     "FIVM202": lambda: plan_of("select k from raw.a", TABLES, {"fivm_partition_by": "v"}),
-    "FIVM203": lambda: load_config({"fivm_expose": "table"}, model="m"),
+    "FIVM203": lambda: load_config({"fivm_expose": "table", "fivm_result": "factorized"}, model="m"),
     "FIVM204": lambda: read_order("1 1\n0 A int -1 {} 0\nR 0 A,B\n"),
     "FIVM205": lambda: Recurrence("m", (PartReference.of("m", "j+1"),), ()),
     "FIVM209": lambda: load_rings(["fixtures.project_rings:no_ring"]),

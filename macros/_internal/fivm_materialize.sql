@@ -27,9 +27,10 @@
     {%- do write(done.sql) -%}
     {%- do store_result('main', response=done.response) -%}
     {%- do log(done.line, info=true) -%}
+    {%- set target_relation = target_relation.incorporate(type=done.type) -%}
     {%- set relations = [target_relation] -%}
-    {%- for name in done.tables -%}
-      {%- do relations.append(target_relation.incorporate(path={'identifier': name}, type='table')) -%}
+    {%- for path in done.tables -%}
+      {%- do relations.append(target_relation.incorporate(path=path, type='table')) -%}
     {%- endfor -%}
   {%- endif -%}
 

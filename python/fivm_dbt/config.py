@@ -120,14 +120,11 @@ class Config(BaseModel):
 KEYS = tuple(sorted(name for name in Config.model_fields if name.startswith("fivm_")))
 """The keys under ``meta``."""
 
-# Values whose capability is not built yet, as (key, predicate on the value).
-_LATER: tuple[tuple[str, tuple[object, ...]], ...] = (("fivm_expose", ("table",)),)
-
 
 def load_config(meta: Mapping[str, object], *, model: str | None = None) -> Config:
     """The configuration in a model's ``meta``; other people's keys there are left alone.
 
-    Raises FIVM201 with every unknown key and wrong value at once, FIVM203 for what a later version will know.
+    Raises FIVM201 with every unknown key and wrong value at once, FIVM203 for what does not go together yet.
     """
     given = {key: value for key, value in meta.items() if key.startswith("fivm_") or key == "batch_size"}
     try:
@@ -173,11 +170,11 @@ def _problem(detail: dict[str, Any]) -> str:
 
 
 def _refuse_later(config: Config, model: str | None) -> None:
-    later = [f"{key}: {getattr(config, key)}" for key, values in _LATER if getattr(config, key) in values]
-    if later:
+    """Raise FIVM203 for keys that do not go together yet."""
+    if config.fivm_expose == "table" and config.fivm_result == "factorized":
         raise FivmError(
             "FIVM203",
-            "not available in this version: " + "; ".join(later),
-            remedy="leave these keys out",
+            "not available in this version: fivm_expose: table of a model with fivm_result: factorized",
+            remedy="leave one of them out",
             model=model,
         )

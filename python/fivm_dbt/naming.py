@@ -59,6 +59,9 @@ NUMBER = "__fivm_number_"
 ROOT_PROPERTY, FACTORS_PROPERTY = "fivm.root", "fivm.factors"
 """Properties of a model's view: the state table that it shows, or that it joins several when it is read."""
 
+EXPOSES_PROPERTY = "fivm.exposes"
+"""Table property of a model that is exposed as a table: the states that it is a copy of."""
+
 PART_PROPERTY = "fivm.part_length"
 """Property of a viewdf model's view: how long its parts are."""
 

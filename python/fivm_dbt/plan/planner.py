@@ -66,7 +66,7 @@ def plan_model(
         _check_own_rows(plan)
         if describe is not None:
             check_types(request.unfolded.views, describe)
-        return replace(plan, project=request.project, is_read=request.is_read)
+        return replace(plan, project=request.project, is_read=request.has_readers)
     except FivmError as error:
         raise error.located(sql=request.sql, model=split_name(relation)[-1]) from None
 

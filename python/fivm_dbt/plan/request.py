@@ -33,6 +33,11 @@ class ModelRequest:
     readers: tuple[Reader, ...] = ()
     measured: TableStatistics | None = None
 
+    @property
+    def has_readers(self) -> bool:
+        """Whether somebody reads the change feed: other fivm models, or the table that the model is exposed as."""
+        return self.is_read or self.config.fivm_expose == "table"
+
     @cached_property
     def unfolded(self) -> Unfolded:
         """The SQL over tables and fivm models alone: the queries of views are in it. Raises FIVM101, FIVM303."""

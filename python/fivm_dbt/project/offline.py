@@ -169,7 +169,7 @@ def _relation(name: str, declared: Declared, upstream: Plan | None) -> Relation:
     if upstream is not None:
         if isinstance(upstream, FactorisedPlan):
             return declared.relation(name, upstream.output, is_factorized=True)
-        columns, presentation = upstream.shown, upstream.presentation
+        columns, presentation = upstream.shown, upstream.read_by
     if not columns:
         raise FivmError(
             "FIVM109",

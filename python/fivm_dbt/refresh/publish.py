@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from fivm_dbt.naming import FACTORS_PROPERTY, PART_PROPERTY, PARTITION, ROOT_PROPERTY, TAIL_PROPERTY
 from fivm_dbt.plan.model.plan import FactorisedPlan, Plan
+from fivm_dbt.refresh.exposed import bring_up_to_date
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.added import read_summed
 from fivm_dbt.spark.formats import MissingRelation, NotVersioned
@@ -57,8 +58,12 @@ def write_snapshots(
 def publish(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> None:
     """Show the model: a view over the states with the user's columns.
 
-    Where deltas are appended, the rows of each key have to be added up in it.
+    Where deltas are appended, the rows of each key have to be added up in it. One that is exposed as a table is brought
+    up to date.
     """
+    if plan.is_exposed:
+        bring_up_to_date(plan, engine)
+        return
     properties = {ROOT_PROPERTY: plan.state_relation}
     if is_summed:
         properties[TAIL_PROPERTY] = "true"
@@ -71,7 +76,13 @@ def publish(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> None:
 
 
 def show_again(plan: Plan, engine: Recorder, *, is_summed: bool = False) -> bool:
-    """Put the model's view back where it is gone, or shows something else; whether that was so."""
+    """Put the model's view back where it is gone, or shows something else; whether that was so.
+
+    A model that is exposed as a table follows its states.
+    """
+    if plan.is_exposed:
+        bring_up_to_date(plan, engine)
+        return False
     if engine.is_view_of(plan.relation, _shown(plan, is_summed).sql(dialect="spark")):
         return False
     publish(plan, engine, is_summed=is_summed)

@@ -30,7 +30,7 @@ def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
     item = plan.input(bound.name)
     if bound.capture == "change feed":
         assert bound.old is not None
-        return _net(item, _feed(item, bound.old, bound.new))
+        return net_change_of(item, bound.old, bound.new)
     new = _signed(item, read_version(plan, bound.name, bound.new, "new"), 1)
     if bound.capture == "snapshot":
         assert bound.snapshot is not None
@@ -39,6 +39,11 @@ def change_query(plan: Plan, bound: BoundInput) -> exp.Select:
         assert bound.old is not None
         old_source = read_version(plan, bound.name, bound.old, "old")
     return _net(item, exp.union(new, _signed(item, old_source, -1), distinct=False))
+
+
+def net_change_of(item: PlanInput, old: int, new: int) -> exp.Select:
+    """The net change of an input between two versions, by its change feed."""
+    return _net(item, _feed(item, old, new))
 
 
 def state_change_query(plan: Plan, view: View, binding: Binding) -> exp.Select:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 from fivm_dbt.catalog import (
@@ -163,7 +163,8 @@ class ScenarioPlanner:
         if isinstance(plan, FactorisedPlan):
             shown = Relation(plan.relation, plan.output, kind="factorized")
         else:
-            shown = Relation(plan.relation, plan.shown, kind="fivm", presentation=plan.presentation)
+            kind: Literal["table", "fivm"] = "table" if plan.read_by is None else "fivm"
+            shown = Relation(plan.relation, plan.shown, kind=kind, presentation=plan.read_by)
         self._relations[model.name] = shown
 
     def _columns_of(self, request: ModelRequest) -> Describe:

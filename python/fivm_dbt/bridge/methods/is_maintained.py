@@ -1,4 +1,4 @@
-"""``adapter.fivm_is_maintained`` says whether a relation is a fivm model's view."""
+"""``adapter.fivm_is_maintained`` says whether a relation is a fivm model's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from fivm_dbt.bridge.connection import description_of
 
 
 def fivm_is_maintained(adapter: Any, relation: Any) -> bool:
-    """Whether a relation is a fivm model's view over its state."""
+    """Whether a relation is a fivm model's view over its state, or the table that follows it."""
     described = description_of(adapter, relation)
-    return described is not None and (described.presentation is not None or described.is_factorized)
+    if described is None:
+        return False
+    return described.presentation is not None or described.is_factorized or described.is_exposed

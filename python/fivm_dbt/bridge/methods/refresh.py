@@ -69,19 +69,26 @@ def fivm_refresh(adapter: Any, request: Mapping[str, Any]) -> dict[str, Any]:
         engine.stop_measuring()
     remember_helpers(Path(adapter.config.project_target_path), plan)
     figures = report.as_dict()
+    path = {"identifier": split_name(plan.state_relation)[-1]}
+    if config.fivm_helper_schema is not None:
+        path["schema"] = config.fivm_helper_schema
     return {
         "response": FivmResponse(_message=_summary(report), rows_affected=report.rows_merged, fivm=figures),
         "sql": ";\n\n".join(report.statements) or f"-- {report.line()}",
         "line": f"fivm: {report.line()}",
-        "tables": [split_name(plan.state_relation)[-1]],
+        "tables": [path],
+        "type": "table" if plan.is_exposed else "view",
     }
 
 
 def is_in_the_way(engine: SparkEngine, plan: Plan, name: str) -> bool:
-    """Whether what has the model's name is not its view: the same model as another materialization left it.
+    """Whether what has the model's name is not its view, or its table: as another materialization has left it.
 
     The view may show states that were kept in another schema.
     """
+    if plan.is_exposed:
+        described = engine.described(name)
+        return described is None or not described.is_exposed
     root = engine.view_property(name, ROOT_PROPERTY)
     if root is None:
         return engine.view_property(name, FACTORS_PROPERTY) is None

@@ -1,4 +1,4 @@
-"""Descriptions go on a view; Spark takes its column comments only where the view is created."""
+"""Descriptions go on a view, of which Spark takes column comments only where it is created, or on a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Documentation:
 
 
 def document(execute: Execute, view: str, described: Described, wanted: Documentation) -> bool:
-    """Give a fivm model's view its comments; whether anything had to be changed."""
+    """Give a fivm model its comments; whether anything had to be changed."""
     names = [column.name for column in described.columns]
     # A comment that nobody asked for here was put there by someone else: it stays.
     columns, comment = dict(described.column_comments), described.comment or None
@@ -29,6 +29,13 @@ def document(execute: Execute, view: str, described: Described, wanted: Document
     new_comment = wanted.relation or comment
     if new_columns == columns and new_comment == comment:
         return False
+    if not described.is_view:
+        if new_comment != comment:
+            execute(f"COMMENT ON TABLE {view} IS {_literal(new_comment or '')}", fetch=False)
+        for name in (n for n in names if new_columns.get(n.lower()) != columns.get(n.lower())):
+            text = _literal(new_columns[name.lower()])
+            execute(f"ALTER TABLE {view} ALTER COLUMN {quote(name)} COMMENT {text}", fetch=False)
+        return True
     listed = ", ".join(_column(name, new_columns.get(name.lower())) for name in names)
     ours = {k: v for k, v in described.properties if k in _KEPT}
     kept = ", ".join(f"'{key}' = {_literal(value)}" for key, value in ours.items())

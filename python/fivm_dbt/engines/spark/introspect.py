@@ -12,6 +12,7 @@ from fivm_dbt.catalog import Column, Presentation
 from fivm_dbt.engines.spark.errors import cause
 from fivm_dbt.engines.spark.stored_view import StoredView
 from fivm_dbt.naming import (
+    EXPOSES_PROPERTY,
     FACTORS_PROPERTY,
     PART_PROPERTY,
     PREFIX,
@@ -62,6 +63,11 @@ class Described:
     def is_factorized(self) -> bool:
         """Whether it is a fivm model whose result is joined when it is read."""
         return self.is_view and FACTORS_PROPERTY in dict(self.properties)
+
+    @property
+    def is_exposed(self) -> bool:
+        """Whether it is a fivm model that is a table."""
+        return self.is_versioned and EXPOSES_PROPERTY in dict(self.properties)
 
     @property
     def part_length(self) -> Length | None:

@@ -127,6 +127,16 @@ class Plan:
         """How the model shows its root."""
         return self.top.presentation
 
+    @property
+    def is_exposed(self) -> bool:
+        """Whether the model is a table that follows its states, and not a view over them (``fivm_expose``)."""
+        return self.config.fivm_expose == "table"
+
+    @property
+    def read_by(self) -> Presentation | None:
+        """What other models read it by: None of a table like any other."""
+        return None if self.is_exposed else self.presentation
+
     def input(self, name: str) -> PlanInput:
         """An input or, by its state's relation, an inner view."""
         candidates = (*self.inputs, *(v.as_input for v in self.helpers))

@@ -116,6 +116,12 @@ class _Planning:
         named = [explicit_names(text.sql) for text in texts]
         if len(texts) == 2 and None not in named:
             check_same_names(named[1] or (), named[0] or ())
+        if self.config.fivm_expose == "table":
+            raise FivmError(
+                "FIVM203",
+                "not available in this version: fivm_expose: table of a viewdf model",
+                remedy="leave it out",
+            )
         _start(self.config.fivm_start, self._reads.zone)
         _of_plain(self.config.fivm_plain_change)
         return length

@@ -19,6 +19,9 @@ VECTORS = "delta.enableDeletionVectors"
 ROW_NUMBERS = "spark.databricks.delta.deletionVectors.useMetadataRowIndex"
 """The setting by which rows of such a table have numbers. It is true unless somebody says otherwise."""
 
+SKIPPING = "spark.databricks.delta.stats.skipping"
+"""Whether Delta skips files. Without that it reads no table whose files have deletion vectors."""
+
 COMMIT_FILES, JSON = f"{_DELTA}.util.DeltaCommitFileProvider", f"{_DELTA}.util.JsonUtils"
 
 SESSION_CONFIG: Mapping[str, str] = {
@@ -36,7 +39,7 @@ TINY: Mapping[str, str] = {
     "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "false",
     # Nobody skips files of a table that has one or two.
     "spark.databricks.delta.stats.collect": "false",
-    "spark.databricks.delta.stats.skipping": "false",
+    SKIPPING: "false",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "1000",
 }
 """Settings for statements over a handful of rows."""

@@ -9,6 +9,7 @@ from fivm_dbt.engines.spark.delta_lake.log import OpenedTable
 from fivm_dbt.engines.spark.delta_lake.names import (
     PREFIXES,
     ROW_NUMBERS,
+    SKIPPING,
     VECTOR_ROWS,
     VECTORS,
 )
@@ -27,8 +28,10 @@ _FILES = "fivm_vector_files"
 
 
 def allows_vectors(opened: OpenedTable) -> bool:
-    """Whether files of the table may have deletion vectors, and rows have numbers. Else nobody can ask for these."""
-    return opened.has(VECTORS) and opened.session.conf.get(ROW_NUMBERS, "true") == "true"
+    """Whether files of the table may have deletion vectors, and Spark reads such files and shows numbers of rows."""
+    return opened.has(VECTORS) and all(
+        opened.session.conf.get(key, "true") == "true" for key in (ROW_NUMBERS, SKIPPING)
+    )
 
 
 def allow_vectors(transaction: Any, opened: OpenedTable) -> None:

@@ -86,7 +86,7 @@ def _shown(plan: Plan, engine: Recorder) -> tuple[int, RecordedInput] | None:
 
 
 def _keeps_rows(commit: Commit) -> bool:
-    return FORMAT.touched(commit) is Touched.FILES or FORMAT.may_only_describe(commit)
+    return FORMAT.touched(commit) is Touched.FILES or commit.operation in FORMAT.describing
 
 
 def _noted(commit: Commit) -> Mapping[str, Any] | None:

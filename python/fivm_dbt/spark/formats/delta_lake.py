@@ -152,8 +152,9 @@ class DeltaLake:
         keeps = commit.operation in _KEEPS_COLUMNS and not commit.overwrites
         return Touched.ROWS if keeps else Touched.COLUMNS
 
-    def may_only_describe(self, commit: Commit) -> bool:
-        return commit.operation == "CHANGE COLUMN"
+    @property
+    def describing(self) -> frozenset[str]:
+        return frozenset({"CHANGE COLUMN"})
 
     def size(self, name: str) -> Question:
         return Question(f"DESCRIBE DETAIL {name}", ("sizeInBytes",))

@@ -178,8 +178,9 @@ class TableFormat(Protocol):
     def touched(self, commit: Commit) -> Touched:
         """What a commit may have changed. What is not known may have changed anything."""
 
-    def may_only_describe(self, commit: Commit) -> bool:
-        """Whether a commit has changed no row, and maybe no more than what columns are described by."""
+    @property
+    def describing(self) -> frozenset[str]:
+        """The operations that change no row, and maybe no more than what columns are described by."""
 
     def size(self, name: str) -> Question:
         """The bytes of the newest version."""

@@ -151,7 +151,8 @@ def _micros(lowering: Lowering, node: exp.Expr, scope: Scope) -> tuple[exp.Expr,
     """The microseconds since 1970 of a time, of a window its last one; whether it is one without a zone."""
     if function_name(node) == "window_time" and len(node.expressions) == 1:
         node = node.expressions[0]
-    type_, is_local = _time_type(lowering, node, scope), _is_local(lowering, scope, node)
+    type_ = _time_type(lowering, node, scope)
+    is_local = _has_no_zone(lowering, type_, node)
     if type_.text.startswith("struct<"):
         end = exp.Dot(this=node.copy(), expression=exp.to_identifier("end"))
         return last_instant(end, is_local=is_local), is_local
@@ -166,8 +167,13 @@ def _time_type(lowering: Lowering, node: exp.Expr, scope: Scope) -> SparkType:
 
 
 def _is_local(lowering: Lowering, scope: Scope, node: exp.Expr) -> bool:
-    """Whether a time has no zone, or a window of such times."""
-    if "timestamp_ntz" not in _time_type(lowering, node, scope).text:
+    """Whether a window is one of times without a zone."""
+    return _has_no_zone(lowering, _time_type(lowering, node, scope), node)
+
+
+def _has_no_zone(lowering: Lowering, type_: SparkType, node: exp.Expr) -> bool:
+    """Whether times of a type, or in windows of it, have no zone. Raises FIVM105 where clocks do not show UTC."""
+    if "timestamp_ntz" not in type_.text:
         return False
     if not lowering.is_utc:
         what = "a window of TIMESTAMP_NTZ is maintained in a session in UTC alone"

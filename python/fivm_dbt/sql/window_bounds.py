@@ -169,8 +169,6 @@ class _Rewrite:
             is_local = self.bounds.is_local
             return time_of(last_instant(self.bounds.end.copy(), is_local=is_local), is_local=is_local)
         check_row_level(window)
-        is_local, end = (
-            self.is_local(window),
-            exp.Dot(this=window.copy(), expression=exp.to_identifier("end")),
-        )
+        is_local = self.is_local(window)
+        end = exp.Dot(this=window.copy(), expression=exp.to_identifier("end"))
         return time_of(last_instant(end, is_local=is_local), is_local=is_local)

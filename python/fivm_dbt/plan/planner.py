@@ -14,7 +14,7 @@ from fivm_dbt.delta.orphans import Orphans
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc, may_be_utc
 from fivm_dbt.ir.node import Node
-from fivm_dbt.naming import ROOT, canonical, kept_under, sibling, split_name
+from fivm_dbt.naming import ROOT, canonical, sibling, split_name
 from fivm_dbt.plan.collected_later import collected_later
 from fivm_dbt.plan.given import Given, Topmost
 from fivm_dbt.plan.inputs import inputs_read, static_inputs
@@ -144,11 +144,6 @@ class _Planning:
         return self.request.config
 
     @property
-    def kept_under(self) -> str:
-        """The relation beside which all that is kept of the model lies."""
-        return kept_under(self.relation, self._config.fivm_helper_schema)
-
-    @property
     def _is_factorized(self) -> bool:
         return self._config.fivm_result == "factorized"
 
@@ -207,7 +202,7 @@ class _Planning:
             dropped=frozenset(self.dropped),
         )
         determines = {r.name: r.determines for r in self.request.catalog.relations}
-        return keep_inner_views(query, self.kept_under, static, determines, wanted)
+        return keep_inner_views(query, self.request.kept_under, static, determines, wanted)
 
     @cached_property
     def dropped(self) -> Retained:
@@ -237,7 +232,7 @@ class _Planning:
             lengthens=self._config.fivm_strategy == "auto" and not self._has_given_length,
         )
         top = Topmost(
-            sibling(self.kept_under, ROOT),
+            sibling(self.request.kept_under, ROOT),
             kept.over,
             self.lowered.names,
             part_length=kept.part_length,
@@ -252,7 +247,7 @@ class _Planning:
         """The plan. Raises FivmError for what cannot be maintained."""
         views, length = with_time_classes(self.views.views), None
         if not self._is_factorized:
-            views = (*views[:-1], shown_from_table(views[-1], sibling(self.kept_under, "state")))
+            views = (*views[:-1], shown_from_table(views[-1], sibling(self.request.kept_under, "state")))
         if self._config.fivm_part_timestamp:
             views, length = with_part_timestamp(views, self._config, dict(self.request.session))
         fields = zip(self.lowered.names, self.query.fields, strict=True)
@@ -339,7 +334,7 @@ class _Planning:
         if self._config.fivm_strategy != "auto" or self.request.measured is None:
             return (), {}
         return (), worthwhile_orphans(
-            self.kept_under, declared, self.query, self.static, self.request.measured
+            self.request.kept_under, declared, self.query, self.static, self.request.measured
         )
 
 

@@ -16,7 +16,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import is_utc
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.naming import kept_under, split_name
+from fivm_dbt.naming import split_name
 from fivm_dbt.plan.layout.partitioning import by_period, choose_partitioning
 from fivm_dbt.plan.layout.written import stored_columns, written_view
 from fivm_dbt.plan.model.inputs import PlanInput
@@ -70,8 +70,7 @@ def recompute_plan(
     keys, shown = stored_columns(output, "recomputed")
     parts = _parts(request, output, keys) if reason is None else None
     by = _partitioning(keys, shown, config, parts)
-    kept = kept_under(relation, config.fivm_helper_schema)
-    written = written_view(kept, output, keys, shown, by, how="written as a whole")
+    written = written_view(request.kept_under, output, keys, shown, by, how="written as a whole")
     names = frozenset(c.name.lower() for i in inputs for c in i.columns)
     return RecomputedPlan(
         relation=relation,

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from fivm_dbt.catalog import Catalog, TableStatistics
 from fivm_dbt.config import Config
+from fivm_dbt.naming import kept_under
 from fivm_dbt.plan.model.inputs import Reader
 from fivm_dbt.sql.unfold import Unfolded, unfold
 from fivm_dbt.viewtree.variable_order import VariableOrder
@@ -32,6 +33,11 @@ class ModelRequest:
     is_read: bool = False
     readers: tuple[Reader, ...] = ()
     measured: TableStatistics | None = None
+
+    @property
+    def kept_under(self) -> str:
+        """The relation beside which all that is kept of the model lies."""
+        return kept_under(self.relation, self.config.fivm_helper_schema)
 
     @property
     def has_readers(self) -> bool:

@@ -30,7 +30,7 @@ from fivm_dbt.features.viewdf.sql.references import (
     split_initialize,
 )
 from fivm_dbt.ir.moments import may_be_utc
-from fivm_dbt.naming import canonical, kept_under, split_name
+from fivm_dbt.naming import canonical, split_name
 from fivm_dbt.parts.length import UNKNOWN_ZONE, Length, duration, instant_of
 from fivm_dbt.parts.parted import PART_TIMESTAMP, TimeParts
 from fivm_dbt.plan.layout.written import written_view
@@ -276,8 +276,7 @@ class _Planning:
         keys, shown = stored_columns(parts.columns)
         by = Partitioning("value", None, DATE, f"{parts.partition_unit.lower()} of {PART_TIMESTAMP}", 1)
         output = (*parts.columns, Column(PART_TIMESTAMP, TIMESTAMP))
-        kept = kept_under(self.relation, self.config.fivm_helper_schema)
-        written = written_view(kept, output, keys, shown, by, how="part by part")
+        written = written_view(self.request.kept_under, output, keys, shown, by, how="part by part")
         return ViewdfPlan(
             relation=self.relation,
             sql=self.request.sql,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.instants import day_of
 from fivm_dbt.ir.near import Near, Part, Running
@@ -26,6 +26,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.ir.window import Window
 
 _FIRST = "first_block"
+_ALL_ROWS = Item("all_rows", Scalar.number(1), INT)
 
 
 def with_later_blocks(blocks: Node, of: Distinct | None, running: Running, alias: str) -> UnionAll:
@@ -57,36 +58,32 @@ def running_from(node: Window, rows: Node, blocks: Node, of: Distinct | None, si
         AggregateCall.as_written(p.column, p.how, _together(p, there), p.type) for p in running.parts
     )
     keys = tuple(Item(k.name, Scalar.column(firsts.alias, k.name), k.type) for k in firsts.keys)
-    before = Aggregate(join, alias, keys, calls, is_global=not keys)
+    before = Aggregate(join, alias, keys, calls)
     partition = node.partition[:-2]
     after = replace(node, input=rows, alias=f"{node.alias}_from", partition=partition, near=None)
     own = {i.value: Scalar.column(after.alias, i.name) for i in node.items}
+    values = tuple(own[k.value] for k in partition) or (_ALL_ROWS.value,)
     same = tuple(
-        Scalar.parse(f"{own[k.value].sql} <=> {Scalar.column(alias, b.name).sql}")
-        for k, b in zip(partition, keys, strict=True)
+        Scalar.parse(f"{value.sql} <=> {Scalar.column(alias, k.name).sql}")
+        for value, k in zip(values, keys, strict=True)
     )
     parts = {p.of: p for p in running.parts}
     items = []
     for item in node.items:
         part, value = parts.get(item.name), own[item.value]
         items.append(replace(item, value=value if part is None else _gone_on(part, value, alias, item.type)))
-    # Without a key there is one row of what is before, also where nothing is.
-    both = OuterJoin(after, before, same) if same else Join((after, before), ())
-    return Map(both, node.alias, tuple(items))
+    return Map(OuterJoin(after, before, same), node.alias, tuple(items))
 
 
 def _firsts(blocks: Node, alias: str) -> Aggregate:
-    """Of each key the changed block from which all others may be another."""
+    """Of each key the changed block from which all others may be another.
+
+    Without a key all rows have the same one, so that there is no first block where nothing has changed.
+    """
     *keys, block, _ = blocks.fields
-    named = tuple(Item(f"key_{i + 1}", f.scalar, f.type) for i, f in enumerate(keys))
-    first = Scalar.parse(f"MIN({block.scalar.sql})")
-    return Aggregate(
-        blocks,
-        alias,
-        named,
-        (AggregateCall.as_written(_FIRST, "min", first, BIGINT),),
-        is_global=not named,
-    )
+    named = tuple(Item(f"key_{i + 1}", f.scalar, f.type) for i, f in enumerate(keys)) or (_ALL_ROWS,)
+    first = AggregateCall.as_written(_FIRST, "min", Scalar.parse(f"MIN({block.scalar.sql})"), BIGINT)
+    return Aggregate(blocks, alias, named, (first,))
 
 
 def _days(of: Distinct | None, running: Running, alias: str, side: Side) -> Node:
@@ -105,6 +102,8 @@ def _columns(running: Running) -> tuple[tuple[str, SparkType], ...]:
 
 
 def _same(firsts: Aggregate, running: Running, there: str) -> tuple[Scalar, ...]:
+    if not running.keys:
+        return ()
     pairs = zip(firsts.keys, running.keys, strict=True)
     return tuple(
         Scalar.parse(f"{Scalar.column(firsts.alias, k.name).sql} <=> {Scalar.column(there, c).sql}")

@@ -183,11 +183,18 @@ def random_sessions(seed: int) -> dict[str, Any]:
         calls = rng.sample(rng.choice((_ADDING, _CALLS)), rng.randint(1, 3))
         window = f"session_window(ts, '{gap}')"
         shown = [*(f"{key} as g{i}" for i, key in enumerate(keys)), "session_window.start as b"]
+        shown += rng.choice(([], ["session_window.end as e"], ["window_time(session_window) as e"]))
+        if rng.random() < 0.2:
+            calls += [rng.choice(("max(session_window.end)", "count(distinct session_window.end, x)"))]
         shown += [f"{call} as c{i}" for i, call in enumerate(calls)]
         source = rng.choice(("r", "r", "(select k, ts, x, y, z from r join d using (k)) as q"))
         where = rng.choice(("", " where x > -1", " where ts > timestamp '2024-03-30 22:05:00'"))
         having = rng.choice(
-            ("", " having count(*) > 1", " having session_window.start > timestamp '2024-03-30 23:00:00'")
+            (
+                "",
+                " having count(*) > 1",
+                " having min(session_window.start) > timestamp '2024-03-30 23:00:00'",
+            )
         )
         query = (
             f"select {', '.join(shown)} from {source}{where} group by {', '.join([*keys, window])}{having}"

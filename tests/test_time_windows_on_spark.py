@@ -45,6 +45,18 @@ MODELS = {
         "group by k, session_window(ts, '1 hour')",
         "k, unix_seconds(b), unix_seconds(e), s, m",
     ),
+    "session in aggregates": (
+        "select k, session_window.end as e, max(unix_seconds(session_window.end)) as m, "
+        "sum(unix_seconds(ts) - unix_seconds(session_window.start)) as s, "
+        "session_window.end > max(ts) as is_after, count(*) as n "
+        "from r group by k, session_window(ts, '1 hour') "
+        "having max(session_window.end) > timestamp '2024-03-31 01:00:00'",
+        "k, unix_seconds(e), m, s, is_after, n",
+    ),
+    "rows by themselves": (
+        "select k, max(session_window(ts, '1 hour').end) as m, count(*) as n from r group by k",
+        "k, unix_seconds(m), n",
+    ),
     "sequence": (f"select k, ts, v, lag(v, 2) {BY_TIME} as l from r", "k, unix_seconds(ts), v, l"),
     "running": (
         f"select k, ts, v, sum(v) {BY_TIME} as s, min(v) {BY_TIME} as m, row_number() {BY_TIME} as n, "
@@ -52,7 +64,7 @@ MODELS = {
         "k, unix_seconds(ts), v, s, m, n, f, l",
     ),
 }
-IN_EVERY_RUN = ("sliding", "session")
+IN_EVERY_RUN = ("sliding", "session", "session in aggregates")
 
 
 @pytest.fixture

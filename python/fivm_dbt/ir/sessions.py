@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fivm_dbt.catalog.types import BIGINT
@@ -10,17 +10,23 @@ from fivm_dbt.ir.node import Field, Item, listed
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.window import Window
 
-SESSION_START, SESSION_END = "session_start_us", "session_end_us"
+SESSION_START, SESSION_LAST, SESSION_UNTIL = "session_start_us", "session_last_us", "session_until_us"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sessions(Window):
-    """The ``items`` of each row, with the start and the end of its session in microseconds since 1970.
+    """The ``items`` of each row, with ``bounds`` of its session in microseconds since 1970.
 
     A row at time t belongs to the session of the row before it, of the same ``partition``, if that was no longer than
     ``gap`` ago; a session ends a gap after its last row. ``at`` is the time of a row in microseconds; it is not NULL.
     Local to ``partition``, as window functions are (it is a Window to everything but SQL). With ``near`` the block of a
     row and the day of that stand behind the ``keys`` there, and sessions go on across blocks.
+
+    One row more at the end of a session changes its end, and would change all of its rows. So there are, besides its
+    start, the *last*: the end, but of the last rows alone, and NULL of all others; and the *until*, which is no earlier
+    than the end and moves only when a session has become twice as long:
+
+    ``until = start + gap · 2^n``, with n the number of binary digits of ``⌊(end − start − 1) / gap⌋``
     """
 
     kind = "sessions"
@@ -28,6 +34,7 @@ class Sessions(Window):
 
     at: Scalar
     gap: int
+    bounds: tuple[str, ...] = (SESSION_START, SESSION_LAST)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,10 +59,17 @@ class Sessions(Window):
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        bounds = (Field(self.alias, name, BIGINT) for name in (SESSION_START, SESSION_END))
-        return (*super().fields, *bounds)
+        return (*super().fields, *(Field(self.alias, name, BIGINT) for name in self.bounds))
+
+    def only(self, needed: frozenset[ColumnId]) -> Sessions:
+        """Without bounds that nobody needs; the start stays, which tells sessions apart."""
+        bounds = tuple(n for n in self.bounds if n == SESSION_START or (self.alias, n) in needed)
+        narrow = super().only(needed)
+        assert isinstance(narrow, Sessions)
+        return replace(narrow, bounds=bounds)
 
     @property
     def described(self) -> str:
         by = ", ".join(i.value.sql for i in self.keys) or "nothing"
-        return f"Sessions {self.alias} by {by} order {self.at.sql} gap {self.gap} [{listed(self.items)}]"
+        bounds = ", ".join(self.bounds)
+        return f"Sessions {self.alias} by {by} order {self.at.sql} gap {self.gap} [{listed(self.items)}] {bounds}"

@@ -13,7 +13,7 @@ from fivm_dbt.sql.grouping_sets import GroupingSets, read_grouping_sets
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import unsupported
 from fivm_dbt.sql.scope import Scope
-from fivm_dbt.sql.window_bounds import group_parts
+from fivm_dbt.sql.window_bounds import group_parts, is_window
 
 Projections = list[tuple[str, exp.Expr]]
 """Name and expression of the columns of a SELECT."""
@@ -69,7 +69,8 @@ def written_keys(
 ) -> list[exp.Expr]:
     """The items of GROUP BY, once each grouping set has been taken apart."""
     if group.args.get("all"):
-        written = [v for n, v in projections if not _aggregates_here(v) and not n.startswith(CARRIED)]
+        every = [v for n, v in projections if not n.startswith(CARRIED)]
+        written = [v for v in every if is_window(v) or not _aggregates_here(v)]
     else:
         expressions = sets.expressions if sets is not None else group.expressions
         written = [grouped_expression(e, scope, projections) for e in expressions]

@@ -30,6 +30,7 @@ from fivm_dbt.sql.declared_rings import in_sums
 from fivm_dbt.sql.domains import Domain, per_value, with_domain
 from fivm_dbt.sql.edits import Edit, edited, named, one_after_the_other
 from fivm_dbt.sql.expressions import to_scalar, unparenthesized
+from fivm_dbt.sql.filtered_sessions import check_filtered_sessions
 from fivm_dbt.sql.from_clause import Read, from_clause
 from fivm_dbt.sql.functions import check_functions
 from fivm_dbt.sql.generators import generated_columns
@@ -119,6 +120,7 @@ def _lowered(sql: str, given: _Given) -> Lowered:
     check_written_back(query, sql)
     query = without_idle_limits(with_named_variables(with_arguments_in_order(query)))
     lowered = lowering.query(query, {}, "result")
+    check_filtered_sessions(lowered.node)
     categorical = lowering.completions.categorical
     if categorical is not None:
         spelled = spelled_by_groups(sql, categorical)

@@ -3,7 +3,7 @@
 A SELECT has windows of one kind (Spark's own limit). Each row lies in all windows that contain its time: in one where
 they do not overlap, else in ``⌈length / slide⌉`` or one less. Windows are counted in microseconds from 1970 in UTC, so
 that a day is 24 hours also where clocks change; a row without a time lies in none. What is grouped by is the window's
-start, from which its end follows; of a session both are.
+start, from which its end follows; of a session it is an aggregate.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from fivm_dbt.ir.intervals import microseconds
 from fivm_dbt.ir.node import Field, Item, Node
 from fivm_dbt.ir.nodes import Filter
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast
-from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
+from fivm_dbt.ir.sessions import SESSION_LAST, SESSION_START, SESSION_UNTIL, Sessions
 from fivm_dbt.ir.time_windows import WINDOW_START, TimeWindows
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import check_row_level, qualify, to_scalar, unparenthesized
-from fivm_dbt.sql.group_keys import group_keys, is_aggregated
+from fivm_dbt.sql.group_keys import group_keys
 from fivm_dbt.sql.outer_scope import CARRIED
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope, Source
@@ -206,12 +206,11 @@ def _bounds(start: exp.Expr, window: TimeWindow) -> Bounds:
 def _sessions(
     lowering: Lowering, node: exp.Select, window: TimeWindow, at: Scalar, scope: Scope, relation: Node
 ) -> tuple[Bounds, Scope, Node]:
-    """Of rows that are grouped each with its session; else each row is a session by itself."""
+    """Of rows that are grouped by their session each with it; else each row is a session by itself."""
     projections = lowering.projections(node, scope)
-    if not is_aggregated(node, projections):
-        return _bounds(window.at, window), scope, relation
+    written = group_keys(node, scope, projections).expressions
     keys = []
-    for key in group_keys(node, scope, projections).expressions:
+    for key in written:
         is_window = any(function_name(p) == "session_window" for p in key.walk())
         if is_window and function_name(unparenthesized(key)) != "session_window":
             raise unsupported(window.call, "a part of a session in GROUP BY", "group by the session itself")
@@ -219,6 +218,8 @@ def _sessions(
             if key.find(exp.Query) is not None:
                 raise unsupported(key, "a subquery beside a session", "compute it in a subquery in FROM")
             keys.append(key)
+    if len(keys) == len(written):
+        return _bounds(window.at, window), scope, relation
     if any(name.startswith(CARRIED) for name in scope.aliases) or scope.outer is not None:
         raise unsupported(window.call, "a session in a subquery that may be correlated", "use a CTE")
     scalars = [to_scalar(k, scope) for k in keys]
@@ -230,8 +231,9 @@ def _sessions(
     alias = lowering.alias("sessions")
     items: list[Item] = []
     moved = {}
+    bounds = {SESSION_START, SESSION_LAST, SESSION_UNTIL}
     for f in relation.fields:
-        name = unique_name(f.name, {i.name.lower() for i in items} | {SESSION_START, SESSION_END})
+        name = unique_name(f.name, {i.name.lower() for i in items} | bounds)
         items.append(Item(name, f.scalar, f.type))
         moved[f.id] = Field(alias, name, f.type)
     relation = Sessions(relation, alias, partition, tuple(items), at=at, gap=window.length)
@@ -239,11 +241,26 @@ def _sessions(
         replace(s, columns=tuple((n, moved.get(f.id, f)) for n, f in s.columns)) for s in scope.sources
     )
     scope = replace(scope, sources=sources, outputs=tuple((n, moved.get(f.id, f)) for n, f in scope.outputs))
-    scope = _with_source(scope, alias, (SESSION_START, SESSION_END))
-    start, end = (
-        time_of(column_ast(alias, name), is_local=window.is_local) for name in (SESSION_START, SESSION_END)
+    scope = _with_source(scope, alias, relation.bounds)
+    start, last = (column_ast(alias, name) for name in (SESSION_START, SESSION_LAST))
+    starts, ends = (time_of(micros, is_local=window.is_local) for micros in (start, _the_same(last)))
+    return Bounds(starts, ends, window.is_local, _bounds(window.at, window)), scope, relation
+
+
+def _the_same(number: exp.Expr) -> exp.Expr:
+    """The one value that microseconds have in a group, where they are not NULL: a quotient, to which changes are added.
+
+    Seconds and the rest are added up each, so that a bigint holds the sum of some billions.
+    """
+    second = exp.Literal.number(1_000_000)
+    many = exp.Nullif(this=exp.Count(this=number.copy()), expression=exp.Literal.number(0))
+    seconds, rest = (
+        exp.IntDiv(
+            this=exp.Sum(this=part(this=number.copy(), expression=second.copy())), expression=many.copy()
+        )
+        for part in (exp.IntDiv, exp.Mod)
     )
-    return Bounds(start, end, window.is_local), scope, relation
+    return exp.Add(this=exp.Mul(this=exp.paren(seconds), expression=second), expression=exp.paren(rest))
 
 
 def _with_source(scope: Scope, alias: str, names: tuple[str, ...]) -> Scope:

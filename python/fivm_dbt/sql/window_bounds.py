@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -12,6 +12,7 @@ from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.places import note, notes
 from fivm_dbt.ir.scalar import as_type
 from fivm_dbt.sql.expressions import check_row_level, unparenthesized
+from fivm_dbt.sql.functions import is_aggregate
 from fivm_dbt.sql.parse import span_of, unsupported
 from fivm_dbt.sql.scope import Scope
 
@@ -20,11 +21,16 @@ _META = "time_window"
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the start and the end of a row's window are, times without a zone where it ``is_local``."""
+    """What the start and the end of a row's window are, times without a zone where it ``is_local``.
+
+    The start tells the end. ``aggregated`` are those of the rows that an aggregate is over, where they are others: to
+    Spark such a row is a session by itself.
+    """
 
     start: exp.Expr
     end: exp.Expr
     is_local: bool = False
+    aggregated: Bounds | None = None
 
     @property
     def struct(self) -> exp.Struct:
@@ -34,9 +40,14 @@ class Bounds:
 
 
 def group_parts(node: exp.Expr) -> list[exp.Expr]:
-    """What a GROUP BY item is grouped by: of a window its bounds, one that tells the other."""
-    parts = notes(node).get(_META)
-    return [p.copy() for p in parts] if parts else [node]
+    """What a GROUP BY item is grouped by: of a window its start."""
+    start = notes(node).get(_META)
+    return [node] if start is None else [start.copy()]
+
+
+def is_window(node: exp.Expr) -> bool:
+    """Whether a window was written in the place of a node."""
+    return _META in notes(node)
 
 
 def key_text(node: exp.Expr) -> str:
@@ -105,8 +116,9 @@ class _Rewrite:
         part = self._part_of(node)
         if part is not None and self.bounds is not None:
             return (self.bounds.start if part == "start" else self.bounds.end).copy()
+        inside = self._in_aggregate(node)
         for child in list(node.iter_expressions()):
-            new = self(child)
+            new = inside(child)
             if new is not child:
                 child.replace(new)
         if function_name(node) == "window_time":
@@ -116,13 +128,17 @@ class _Rewrite:
     def _struct(self) -> exp.Expr:
         assert self.bounds is not None
         struct = self.bounds.struct
-        start, end = self.bounds.start, self.bounds.end
-        is_told = any(start == inner for inner in end.walk())
-        parts = [start.copy()] if is_told else [start.copy(), end.copy()]
-        for name, part in zip(("start", "end"), parts, strict=False):
-            note(part, written_window=f"{self.name}.{name}", window_key=f"{self.name}_{name}")
-        note(struct, **{_META: parts})
+        start = self.bounds.start.copy()
+        note(start, written_window=f"{self.name}.start", window_key=f"{self.name}_start")
+        note(struct, **{_META: start})
         return struct
+
+    def _in_aggregate(self, node: exp.Expr) -> _Rewrite:
+        """The same for what stands in a node."""
+        is_over = isinstance(node.parent, exp.Window) and node.arg_key == "this"
+        if self.bounds is None or self.bounds.aggregated is None or is_over or not is_aggregate(node):
+            return self
+        return replace(self, bounds=self.bounds.aggregated)
 
     def _is_window(self, node: exp.Expr) -> bool:
         if self.bounds is None:

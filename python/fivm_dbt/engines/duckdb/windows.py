@@ -57,13 +57,30 @@ def _spell_out(select: exp.Select, call: exp.Expr) -> None:
         slide = lengths[1] if len(lengths) > 1 else length
         offset = lengths[2] if len(lengths) > 2 else 0
         struct = _windows(select, time, length, slide, offset)
+    alone = _struct(time, exp.Add(this=time.copy(), expression=_interval(lengths[0])))
     for part in [*_own_parts(select)]:
+        new = alone if name == "session_window" and _is_aggregated(part) else struct
         is_bare = isinstance(part, exp.Column) and not part.table and part.name.lower() == name
         if function_name(part) == name or (is_bare and not _is_argument(part)):
-            _put(select, part, struct.copy(), name)
+            _put(select, part, new.copy(), name)
         elif isinstance(part, exp.Column) and part.table.lower() == name and not _is_argument(part):
-            field = exp.Dot(this=struct.copy(), expression=exp.to_identifier(part.name, quoted=True))
+            field = exp.Dot(this=new.copy(), expression=exp.to_identifier(part.name, quoted=True))
             _put(select, part, field, part.name)
+
+
+def _is_aggregated(node: exp.Expr) -> bool:
+    """Whether it stands in an aggregate of rows: there each of these is a session by itself."""
+    parent = node.parent
+    while parent is not None and not isinstance(parent, exp.Select):
+        is_over = isinstance(parent.parent, exp.Window) and parent.arg_key == "this"
+        if is_kind(parent, Kind.AGGREGATE) and not is_over:
+            return True
+        parent = parent.parent
+    return False
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    return any(is_kind(part, Kind.AGGREGATE) for part in node.walk(prune=lambda p: isinstance(p, exp.Query)))
 
 
 def _is_argument(node: exp.Expr) -> bool:
@@ -98,16 +115,16 @@ def _windows(select: exp.Select, time: exp.Expr, length: int, slide: int, offset
 
 
 def _session(select: exp.Select, call: exp.Expr, time: exp.Expr, gap: int) -> exp.Expr:
-    """The one relation of the SELECT with the sessions that its rows lie in."""
-    group, source = select.args.get("group"), select.args["from_"].this
-    if group is None:
+    """The session of each row of the one relation of a SELECT; a row is one by itself where they are not grouped by."""
+    written = _group_keys(select)
+    keys = [k.copy() for k in written if function_name(k) != "session_window"]
+    if len(keys) == len(written):
+        select.where(exp.Not(this=exp.Is(this=time.copy(), expression=exp.Null())), copy=False)
         return _struct(time, exp.Add(this=time.copy(), expression=_interval(gap)))
+    source = select.args["from_"].this
     if select.args.get("joins") or select.args.get("laterals"):
         raise UnsupportedStatement("session_window over a join")
     alias = exp.TableAlias(this=exp.to_identifier(source.alias_or_name))
-    given = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
-    keys = [_meant(key, select, given) for key in group.expressions]
-    keys = [k.copy() for k in keys if function_name(k) != "session_window"]
 
     def over(function: exp.Expr, partition: list[exp.Expr], order: exp.Expr | None) -> exp.Expr:
         by = exp.Order(expressions=[exp.Ordered(this=order.copy())]) if order is not None else None
@@ -139,6 +156,17 @@ def _session(select: exp.Select, call: exp.Expr, time: exp.Expr, gap: int) -> ex
     ended = ended.from_(exp.Subquery(this=numbered, alias=alias.copy()))
     source.replace(exp.Subquery(this=ended, alias=alias.copy()))
     return exp.column(_SESSION)
+
+
+def _group_keys(select: exp.Select) -> list[exp.Expr]:
+    """What a SELECT groups by."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    given = {e.alias.lower(): e.this for e in select.expressions if isinstance(e, exp.Alias)}
+    is_all = bool(group.args.get("all"))
+    listed = [e for e in select.expressions if not _aggregates(e)] if is_all else group.expressions
+    return [_meant(key.unalias(), select, given) for key in listed]
 
 
 def _meant(key: exp.Expr, select: exp.Select, given: dict[str, exp.Expr]) -> exp.Expr:

@@ -7,7 +7,10 @@ ones that have a row in ``[t − g, t + g]``. All their rows are in the state, s
 ``ΔSessions(R) = Sessions(State ⋉ touched ⊎ ΔR) − State ⋉ touched``
 
 A row of ``ΔR`` that goes was in a touched session. What is left of these and what comes is more than a gap away from
-all other rows, or it would have touched their session.
+all other rows, or it would have touched their session. On which days the rows of a session may lie is told by its
+start and its *until* (:mod:`fivm_dbt.ir.sessions`). A row at the end of a session changes the row of it that was the
+last one, and all rows when the session becomes twice as long: of n rows that come one by one fewer than 2n are written
+again.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Map, UnionAll
 from fivm_dbt.ir.one_sided import Restrict
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
+from fivm_dbt.ir.sessions import SESSION_START, SESSION_UNTIL, Sessions
 from fivm_dbt.naming import COUNT
 
 _OWN, _DAYS, _DAY = "own_state", "session_days", "day_number"
@@ -96,11 +99,11 @@ class _KeptSessions:
             Item(n, Scalar.column(_OWN, c), k.type)
             for n, c, k in zip(names, self.keys, local.keys, strict=False)
         ]
-        bounds = [Item(n, self.column_of(n), BIGINT) for n in (SESSION_START, SESSION_END)]
+        bounds = [Item(n, self.column_of(n), BIGINT) for n in (SESSION_START, SESSION_UNTIL)]
         alias = f"{local.alias}_touched"
         each = Aggregate(Restrict(self.stored(), Distinct(blocks), pairs), alias, (*of_keys, *bounds), ())
         first = Scalar.column(alias, SESSION_START)
-        last = Scalar.parse(f"{Scalar.column(alias, SESSION_END).sql} - {local.gap}")
+        last = Scalar.parse(f"{Scalar.column(alias, SESSION_UNTIL).sql} - {local.gap}")
         ends = ", ".join(day.sql for day in days_between(first, last, local.gap))
         days = Explode(each, _DAYS, Scalar.parse(f"EXPLODE(SEQUENCE({ends}))"), ((_DAY, INT),))
         items = [Item(n, Scalar.column(alias, n), k.type) for n, k in zip(names, local.keys, strict=True)]
@@ -153,6 +156,7 @@ class _KeptSessions:
             (*(Item(i.name, values[i.value], i.type) for i in local.items), Item(COUNT, count, BIGINT)),
             at=values[local.at],
             gap=local.gap,
+            bounds=local.bounds,
         )
         return Map(
             again,

@@ -17,7 +17,7 @@ from fivm_dbt.ir.near import Days, Near
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
+from fivm_dbt.ir.sessions import SESSION_START, SESSION_UNTIL, Sessions
 from fivm_dbt.naming import unique_name
 from fivm_dbt.plan.keep.ways import OVER_KEPT, WITH_OWN_ROWS
 
@@ -29,12 +29,13 @@ def near_sessions(node: Sessions) -> Sessions:
     day = utc_day(utc_day_number(block))
     partition = (*node.partition, Item("block_us", block, BIGINT), Item("block_day", day, DATE))
     items = list(node.items)
+    bounds = (*node.bounds, SESSION_UNTIL)
     for key in (*partition, Item("at_us", node.at, BIGINT)):
         if all(item.value != key.value for item in items):
-            taken = {SESSION_START, SESSION_END, *(i.name.lower() for i in items)}
+            taken = {*bounds, *(i.name.lower() for i in items)}
             items.append(replace(key, name=unique_name(key.name, taken)))
     near = Near(block, day, node.gap, (-1, 1), (-1, 1))
-    return replace(node, partition=partition, items=tuple(items), near=near)
+    return replace(node, partition=partition, items=tuple(items), near=near, bounds=bounds)
 
 
 @OVER_KEPT.add(Sessions)
@@ -53,6 +54,6 @@ def over_sessions(node: Aggregate, sessions: Sessions) -> Aggregate | None:
     of = {Scalar.column(rows.alias, names[k.value]) for k in sessions.keys}
     if not of <= values or values.isdisjoint({start, timestamp(start)}):
         return None
-    last = Scalar.parse(f"{Scalar.column(rows.alias, SESSION_END).sql} - {sessions.gap}")
+    last = Scalar.parse(f"{Scalar.column(rows.alias, SESSION_UNTIL).sql} - {sessions.gap}")
     first_day, last_day = days_between(start, last, sessions.gap)
     return replace(node, near=Days(Scalar.column(rows.alias, names[near.day]), first_day, last_day))

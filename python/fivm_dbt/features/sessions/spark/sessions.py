@@ -1,11 +1,11 @@
-"""Window functions find sessions: the time before, the start since the last gap, the end."""
+"""Window functions find sessions: the time before, the start since the last gap, the last time."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from fivm_dbt.ir.scalar import column_ast, identifier
-from fivm_dbt.ir.sessions import SESSION_END, SESSION_START, Sessions
+from fivm_dbt.ir.scalar import as_type, column_ast, identifier
+from fivm_dbt.ir.sessions import SESSION_LAST, SESSION_START, SESSION_UNTIL, Sessions
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.spark.select import WRITERS, Reader, select_columns
 
@@ -40,11 +40,42 @@ def select_sessions(node: Sessions, reader: Reader) -> exp.Select:
     started = started.select(exp.alias_(_over(start, named, at.copy()), SESSION_START), copy=False)
     started = started.from_(inner.subquery("ordered_rows", copy=False), copy=False)
 
-    last = _over(exp.Max(this=at.copy()), [*named, column_ast("", SESSION_START)], None)
-    end = exp.Add(this=last, expression=exp.Literal.number(node.gap))
-    ended = exp.select(*_copies(kept), column_ast("", SESSION_START), copy=False)
-    ended = ended.select(exp.alias_(end, SESSION_END), copy=False)
+    bounds = [exp.alias_(_BOUNDS[name](node.gap, named), name) for name in node.bounds]
+    ended = exp.select(*_copies(kept), *bounds, copy=False)
     return ended.from_(started.subquery("started_rows", copy=False), copy=False)
+
+
+def _start(gap: int, keys: list[exp.Expr]) -> exp.Expr:
+    return column_ast("", SESSION_START)
+
+
+def _last(gap: int, keys: list[exp.Expr]) -> exp.Expr:
+    """The end of the session, of its last rows."""
+    at = column_ast("", _AT)
+    end = exp.Add(this=at.copy(), expression=exp.Literal.number(gap))
+    return exp.Case(ifs=[exp.If(this=exp.EQ(this=at, expression=_last_time(keys)), true=end)])
+
+
+def _until(gap: int, keys: list[exp.Expr]) -> exp.Expr:
+    """``start + gap · 2^n``, with n the binary digits of ``⌊(end − start − 1) / gap⌋``."""
+    start = column_ast("", SESSION_START)
+    end = exp.Add(this=_last_time(keys), expression=exp.Literal.number(gap - 1))
+    length = exp.paren(exp.Sub(this=end, expression=start))
+    digits = exp.Length(
+        this=exp.Anonymous(
+            this="BIN", expressions=[exp.IntDiv(this=length, expression=exp.Literal.number(gap))]
+        )
+    )
+    one_gap = as_type(exp.Literal.number(gap), "bigint")
+    gaps = exp.Anonymous(this="SHIFTLEFT", expressions=[one_gap, digits])
+    return exp.Add(this=start.copy(), expression=gaps)
+
+
+def _last_time(keys: list[exp.Expr]) -> exp.Expr:
+    return _over(exp.Max(this=column_ast("", _AT)), [*keys, column_ast("", SESSION_START)], None)
+
+
+_BOUNDS = {SESSION_START: _start, SESSION_LAST: _last, SESSION_UNTIL: _until}
 
 
 def _copies(columns: list[exp.Column] | list[exp.Expr]) -> list[exp.Expr]:

@@ -12,7 +12,7 @@ from fivm_dbt.delta.term import Term
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.nodes import Filter, Map
-from fivm_dbt.ir.one_sided import Restrict
+from fivm_dbt.ir.one_sided import IfChanged, Restrict
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
@@ -28,14 +28,26 @@ DELTAS_OF_OWN_ROWS: Registry[OwnRowsRule] = Registry()
 It is given the rows that the state keeps, the operator, the state's relation, the columns of its key there, and ``ΔR``.
 """
 
+TogetherRule = Callable[[Map, Any, Node, tuple[Term, ...]], Node | None]
+TOGETHER: Registry[TogetherRule] = Registry()
+"""By class, the new rows of an operator from its stored ones and ``ΔR``, where rows of R only come; None where these do
+not tell them.
+"""
+
 
 def delta_over_own_state(
-    rows: Map, local: Local, state: str, keys: tuple[str, ...], static: frozenset[str]
+    rows: Map,
+    local: Local,
+    state: str,
+    keys: tuple[str, ...],
+    static: frozenset[str],
+    losing: frozenset[str] | None = None,
 ) -> tuple[Term, ...]:
     """``ΔOp = Op(new R ⋉ keys(ΔR)) − State[K ∈ keys(ΔR)]``.
 
     The state holds ``Op(old R)``, so nothing of the old inputs is read, and an operator may give other bits at every
-    evaluation, as sums of doubles do: what was stored is what is taken away.
+    evaluation, as sums of doubles do: what was stored is what is taken away. Rows of R go only with some of ``losing``,
+    where that is known: where they only come, an operator of :data:`TOGETHER` need not be recomputed.
     """
     changed = derive(local.input, static)
     if not changed:
@@ -56,7 +68,17 @@ def delta_over_own_state(
     def restricted(stored: Scan) -> Node:
         return if_any_changed(stored, local, changed) or Restrict(stored, affected, keys_of)
 
-    return (Term(Map(again, rows.alias, rows.items), Scalar.number(1)), taken_away(rows, state, restricted))
+    gone = taken_away(rows, state, restricted)
+    anew: tuple[Node, ...] = (Map(again, rows.alias, rows.items),)
+    put_together = TOGETHER.of(local)
+    if losing and put_together is not None:
+        columns = tuple((i.name, i.type) for i in rows.items)
+        stored = restricted(Scan(state, OWN_STATE, columns, Side.OLD))
+        together = put_together(rows, local, stored, changed)
+        if together is not None:
+            lost = tuple(sorted(losing))
+            anew = (IfChanged(anew[0], lost), IfChanged(together, lost, is_opposite=True))
+    return (*(Term(node, Scalar.number(1)) for node in anew), gone)
 
 
 def taken_away(rows: Map, state: str, restricted: Callable[[Scan], Node]) -> Term:

@@ -32,6 +32,10 @@ def maintenance(plan: Plan) -> list[str]:
             lines += [f"  {line}" for line in _evaluated(view.core, depth=1)]
         else:
             lines += [f"  {line}" for line in _below(view.core, skip_local=view.is_bag, depth=1)]
+        lost = {name for n in _asked(view) if n.is_opposite for name in n.relations}
+        if lost:
+            how = "groups are put together from the own state and the rows that come"
+            lines.append(f"  unless {' or '.join(sorted(lost))} changes: {how}")
         full = sorted(set(reads_in_full(view)))
         if full and is_on_demand(view.core):
             names = ", ".join(name for name, _ in full)
@@ -108,6 +112,11 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
     for key_set in view.key_sets:
         when = tuple(dict.fromkeys(name for s in scans(key_set.node) for name in _changes(s, sets)))
         yield from ((name, when) for name in _unbounded(key_set.node))
+
+
+def _asked(view: View) -> Iterator[IfChanged]:
+    """What parts of the delta depend on."""
+    return (n for term in view.terms for n in term.node.walk() if isinstance(n, IfChanged))
 
 
 def _near(view: View) -> Iterator[Read]:

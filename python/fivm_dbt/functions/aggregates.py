@@ -51,7 +51,7 @@ AGGREGATES: tuple[Function, ...] = (
     Aggregate("bool_or", BOOLEAN, ("any", "some"), of_itself=True, duckdb="BOOL_OR"),
     Aggregate("bit_and", first, of_itself=True),
     Aggregate("bit_or", first, of_itself=True),
-    Aggregate("bit_xor", first, of_itself=True),
+    Aggregate("bit_xor", first, of_itself=True, is_idempotent=False),
     Aggregate("bitmap_construct_agg", BINARY, nothing=_ZEROS),
     Aggregate("bitmap_or_agg", BINARY, nothing=_ZEROS),
     Aggregate("bitmap_and_agg", BINARY, nothing=_ONES),

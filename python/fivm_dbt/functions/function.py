@@ -110,8 +110,8 @@ class Aggregate(Function):
     """An aggregate function.
 
     ``nothing`` is its value over no rows, as Spark SQL. ``of_itself`` says that an aggregate of rows is the same
-    aggregate of those of any parts of them. Of those that have a ring (``rings/``) deltas are added; all others are
-    recomputed for affected keys.
+    aggregate of those of any parts of them, and ``is_idempotent`` that it is the same over equal rows as over one of
+    them. Of those that have a ring (``rings/``) deltas are added; all others are recomputed for affected keys.
     """
 
     kind: Kind = Kind.AGGREGATE
@@ -120,3 +120,4 @@ class Aggregate(Function):
     within_group: bool = False
     needs_argument: bool = True
     of_itself: bool = False
+    is_idempotent: bool = True

@@ -149,7 +149,7 @@ class Restrict(Node):
 
 @dataclass(frozen=True)
 class IfChanged(Node):
-    """All rows of ``input`` where one of ``relations`` has changed, none where none of them has.
+    """All rows of ``input`` where one of ``relations`` has changed, none where none of them has, or the opposite.
 
     That is known before a statement is written, so that it is never part of one.
     """
@@ -159,15 +159,18 @@ class IfChanged(Node):
 
     input: Node
     relations: tuple[str, ...]
+    is_opposite: bool = False
 
     def left_by(self, changed: Collection[str]) -> Node | None:
         """What is below it, or nothing."""
-        return self.input.left_by(changed) if any(name in changed for name in self.relations) else None
+        has_changed = any(name in changed for name in self.relations)
+        return self.input.left_by(changed) if has_changed is not self.is_opposite else None
 
     @property
     def formula(self) -> str:
-        return f"{self.input.formula} if {' or '.join(f'Δ{name} ≠ ∅' for name in self.relations)}"
+        sign, word = ("=", " and ") if self.is_opposite else ("≠", " or ")
+        return f"{self.input.formula} if {word.join(f'Δ{name} {sign} ∅' for name in self.relations)}"
 
     @property
     def described(self) -> str:
-        return f"IfChanged {', '.join(self.relations)}"
+        return f"If{'Not' if self.is_opposite else ''}Changed {', '.join(self.relations)}"

@@ -10,6 +10,7 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
+from fivm_dbt.delta.grown import loses_with, losses_of
 from fivm_dbt.delta.key_sets import KeySet, Placed, bound_reads
 from fivm_dbt.delta.met_first import met_first
 from fivm_dbt.delta.near_changes import NearChanges, Sources
@@ -92,6 +93,8 @@ class _Views:
         self.rows_a_day = RowsADay(given.measured, self._origins)
         self.key_ranges = KeyRanges(given.measured, self._origins)
         self._placed: dict[str, Placed] = {}
+        self._losing: dict[str, frozenset[str]] = {}
+        """By view, what has to lose rows for it to lose any."""
         self._times: dict[str, dict[str, str]] = {}
         """By view, the time columns that tell when its changes were: shown column → key of the state."""
 
@@ -180,6 +183,7 @@ class _Views:
         self.views.append(replace(view, products=self._products(view, flat, placed)))
         if view.step is None:
             self._times[name] = dict(view.times)
+        self._losing |= losses_of(name, node, self._static, self._losing)
         shown = {key: output for output, key in root.shown if key is not None}
         placing = _placing(state)
         if placing and all(column in shown for column, _ in placing):
@@ -327,7 +331,10 @@ class _Views:
             known = (*self._given.references, *self._given.orphans)
             return derive(parents_first(root.core, known), self._static)
         assert isinstance(root.core, Map)
-        return delta_over_own_state(root.core, root.local, state.relation, root.local_keys, self._static)
+        losing = loses_with(root.local.input, self._static, self._losing)
+        return delta_over_own_state(
+            root.core, root.local, state.relation, keys=root.local_keys, static=self._static, losing=losing
+        )
 
 
 def _rows(root: Root, *, is_payload: bool) -> tuple[tuple[str, Scalar], ...] | None:

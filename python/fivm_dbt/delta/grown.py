@@ -125,9 +125,10 @@ def _came(groups: Aggregate, changed: tuple[Term, ...]) -> Aggregate:
 
 def _counted(call: AggregateCall, meaning: Mapping[ColumnId, Scalar], count: Scalar) -> AggregateCall:
     """A call over rows each of which counts several times."""
-    if call.written is not None:
-        return replace(call, written=call.written.substitute(meaning.get))
-    argument = None if call.argument is None else call.argument.substitute(meaning.get)
+    parts = (call.argument, call.written)
+    argument, written = (None if part is None else part.substitute(meaning.get) for part in parts)
+    if written is not None:
+        return replace(call, argument=argument, written=written)
 
     def total(component: Component) -> Scalar:
         numbers = component.numbers

@@ -183,7 +183,7 @@ def random_sessions(seed: int) -> dict[str, Any]:
         calls = rng.sample(rng.choice((_ADDING, _CALLS)), rng.randint(1, 3))
         window = f"session_window(ts, '{gap}')"
         shown = [*(f"{key} as g{i}" for i, key in enumerate(keys)), "session_window.start as b"]
-        shown += rng.choice(([], ["session_window.end as e"], ["window_time(session_window) as e"]))
+        shown += rng.choice(([], ["session_window.end as e"], ["session_window as e"]))
         if rng.random() < 0.2:
             calls += [rng.choice(("max(session_window.end)", "count(distinct session_window.end, x)"))]
         shown += [f"{call} as c{i}" for i, call in enumerate(calls)]

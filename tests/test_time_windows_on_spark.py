@@ -46,12 +46,12 @@ MODELS = {
         "k, unix_seconds(b), unix_seconds(e), s, m",
     ),
     "session in aggregates": (
-        "select k, session_window.end as e, max(unix_seconds(session_window.end)) as m, "
-        "sum(unix_seconds(ts) - unix_seconds(session_window.start)) as s, "
+        "select k, session_window.end as e, max(session_window.end) as m, "
+        "unix_seconds(min(session_window.start)) as s, count(distinct v) as d, "
         "session_window.end > max(ts) as is_after, count(*) as n "
         "from r group by k, session_window(ts, '1 hour') "
         "having max(session_window.end) > timestamp '2024-03-31 01:00:00'",
-        "k, unix_seconds(e), m, s, is_after, n",
+        "k, unix_seconds(e), unix_seconds(m), s, d, is_after, n",
     ),
     "rows by themselves": (
         "select k, max(session_window(ts, '1 hour').end) as m, count(*) as n from r group by k",

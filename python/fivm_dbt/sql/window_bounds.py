@@ -134,11 +134,30 @@ class _Rewrite:
         return struct
 
     def _in_aggregate(self, node: exp.Expr) -> _Rewrite:
-        """The same for what stands in a node."""
+        """The same for what stands in a node. Raises FIVM105 for an aggregate that would have another value.
+
+        To Spark a row that is aggregated is a session by itself, or has the bounds of its whole session where one
+        aggregate is DISTINCT. The least start and the greatest end are the same then.
+        """
         is_over = isinstance(node.parent, exp.Window) and node.arg_key == "this"
-        if self.bounds is None or self.bounds.aggregated is None or is_over or not is_aggregate(node):
+        is_of_rows = isinstance(node, exp.Filter) or (is_aggregate(node) and not is_over)
+        if self.bounds is None or self.bounds.aggregated is None or not is_of_rows:
             return self
+        found = {self._part_of(part) or "window" for part in node.walk() if self._is_bound(part)}
+        ends = {"start"} if isinstance(node, exp.Min) else {"end"} if isinstance(node, exp.Max) else set()
+        if found and not (found <= ends and self._part_of(unparenthesized(node.this)) is not None):
+            what = f"{node.sql('spark')}: Spark may take the session of a row or the whole one"
+            raise unsupported(
+                node, what, f"only MIN({self.name}.start) and MAX({self.name}.end) are the same"
+            )
         return replace(self, bounds=self.bounds.aggregated)
+
+    def _is_bound(self, node: exp.Expr) -> bool:
+        """Whether a node is a bound of the window, or the window by itself."""
+        if self._part_of(node) is not None:
+            return True
+        parent = node.parent
+        return self._is_window(node) and not (parent is not None and self._part_of(parent) is not None)
 
     def _is_window(self, node: exp.Expr) -> bool:
         if self.bounds is None:

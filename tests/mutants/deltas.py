@@ -307,8 +307,8 @@ DELTAS = (
         "equal rows that come count once",
         "delta/grown.py",
         "_counted",
-        old="component.term(count)",
-        new="component.term(Scalar.number(1))",
+        old="argument=argument), count)",
+        new="argument=argument), Scalar.number(1))",
         tests="tests/test_grown.py",
     ),
 )

@@ -17,48 +17,32 @@ from dataclasses import replace
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.delta.own_state import TOGETHER
 from fivm_dbt.delta.term import Term, scans
-from fivm_dbt.functions.function import Aggregate as Function
-from fivm_dbt.functions.lookup import named
+from fivm_dbt.functions.of_parts import adds_up_by_parts, of_itself
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.build import aggregate
-from fivm_dbt.ir.calls import Call
 from fivm_dbt.ir.node import Item, Node
 from fivm_dbt.ir.nodes import Map, UnionAll
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import COUNT, is_kept, old_rows, unique_name
-from fivm_dbt.rings.component import Component
-from fivm_dbt.rings.registry import finish
-
-_DIGITS = 28
-"""Sums of decimals of more digits may overflow in a part and not in the whole, where others make up for it."""
+from fivm_dbt.rings.registry import over_rows
 
 
 def loses_with(
-    node: Node, static: frozenset[str], views: Mapping[str, frozenset[str]]
+    node: Node, static: frozenset[str], views: Mapping[str, frozenset[str] | None]
 ) -> frozenset[str] | None:
     """What has to lose rows for ``node`` to lose any, as :func:`old_rows`; None where it may although nothing does.
 
-    ``views`` are inner views of which that is known.
+    ``views`` says the same of the inner views below.
     """
     if not all(n.is_linear for n in node.walk() if n.inputs):
         return None
     found: set[str] = set()
-    for scan in scans(node):
-        if scan.relation in views:
-            found |= views[scan.relation]
-        elif is_kept(scan.relation):
+    for relation in {scan.relation for scan in scans(node)} - static:
+        losing = views.get(relation) if is_kept(relation) else frozenset({old_rows(relation)})
+        if losing is None:
             return None
-        elif scan.relation not in static:
-            found.add(old_rows(scan.relation))
+        found |= losing
     return frozenset(found)
-
-
-def losses_of(
-    view: str, node: Node, static: frozenset[str], views: Mapping[str, frozenset[str]]
-) -> dict[str, frozenset[str]]:
-    """:func:`loses_with` of a view over ``node``, by its name; nothing where it is None."""
-    found = loses_with(node, static, views)
-    return {} if found is None else {view: found}
 
 
 @TOGETHER.add(Aggregate)
@@ -92,18 +76,12 @@ def _of_parts(call: AggregateCall, alias: str) -> Scalar | None:
     """An aggregate over the rows of a group from those over parts of them; None where these do not tell it."""
     part = Scalar.column(alias, call.name)
     if call.written is None:
-        types = [type_ for _, type_ in call.arguments]
-        is_exact = not any(t.is_floating or (t.is_decimal and t.precision > _DIGITS) for t in types)
+        is_exact = adds_up_by_parts(type_ for _, type_ in call.arguments)
         adds = call.function == "count" or (call.function == "sum" and is_exact)
         return aggregate("sum", part).cast(call.type.text) if adds else None
-    called = Call.of(call.written)
-    function = named(called.name) if called.name is not None else None
-    if not isinstance(function, Function) or not function.of_itself or called.is_distinct:
-        return None
-    if not function.is_idempotent:
-        return None  # the change has equal rows once, with their number
-    assert called.name is not None
-    return aggregate(called.name, part)
+    function = of_itself(call.written)
+    # The change has equal rows once, with their number.
+    return aggregate(function.name, part) if function is not None and function.is_idempotent else None
 
 
 def _came(groups: Aggregate, changed: tuple[Term, ...]) -> Aggregate:
@@ -129,11 +107,5 @@ def _counted(call: AggregateCall, meaning: Mapping[ColumnId, Scalar], count: Sca
     argument, written = (None if part is None else part.substitute(meaning.get) for part in parts)
     if written is not None:
         return replace(call, argument=argument, written=written)
-
-    def total(component: Component) -> Scalar:
-        numbers = component.numbers
-        added = Scalar(numbers.stored(numbers.total(component.term(count).ast())))
-        return Scalar.parse(f"COALESCE({added.sql}, {Scalar(numbers.zero()).sql})")
-
-    value = finish(replace(call, argument=argument), total)
+    value = over_rows(replace(call, argument=argument), count)
     return AggregateCall.as_written(call.name, call.function, value, call.type)

@@ -41,7 +41,7 @@ def delta_over_own_state(
     state: str,
     keys: tuple[str, ...],
     static: frozenset[str],
-    losing: frozenset[str] | None = None,
+    losing: frozenset[str] | None,
 ) -> tuple[Term, ...]:
     """``ΔOp = Op(new R ⋉ keys(ΔR)) − State[K ∈ keys(ΔR)]``.
 

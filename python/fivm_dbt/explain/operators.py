@@ -32,7 +32,8 @@ def maintenance(plan: Plan) -> list[str]:
             lines += [f"  {line}" for line in _evaluated(view.core, depth=1)]
         else:
             lines += [f"  {line}" for line in _below(view.core, skip_local=view.is_bag, depth=1)]
-        lost = {name for n in _asked(view) if n.is_opposite for name in n.relations}
+        asked = (n for term in view.terms for n in _asked(term.node) if n.is_opposite)
+        lost = {name for n in asked for name in n.relations}
         if lost:
             how = "groups are put together from the own state and the rows that come"
             lines.append(f"  unless {' or '.join(sorted(lost))} changes: {how}")
@@ -101,7 +102,7 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
     for term in view.terms:
         steps = _of_earlier_steps(term.node)
         changed = [name for s in scans(term.node) if id(s) not in steps for name in _changes(s, sets)]
-        asked = (name for n in term.node.walk() if isinstance(n, IfChanged) for name in n.relations)
+        asked = (name for n in _asked(term.node) if not n.is_opposite for name in n.relations)
         changed += ("the clock" if name == CLOCK else name for name in asked)
         staged = [sets[s.relation].node for s in scans(term.node) if s.relation in sets]
         if any(isinstance(n, Crossing) for node in (term.node, *staged) for n in node.walk()):
@@ -114,9 +115,9 @@ def reads_in_full(view: View) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from ((name, when) for name in _unbounded(key_set.node))
 
 
-def _asked(view: View) -> Iterator[IfChanged]:
-    """What parts of the delta depend on."""
-    return (n for term in view.terms for n in term.node.walk() if isinstance(n, IfChanged))
+def _asked(node: Node) -> Iterator[IfChanged]:
+    """The parts that are left out, or not, by what has changed."""
+    return (n for n in node.walk() if isinstance(n, IfChanged))
 
 
 def _near(view: View) -> Iterator[Read]:

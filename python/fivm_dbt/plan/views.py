@@ -10,7 +10,7 @@ from fivm_dbt.catalog.types import TIMESTAMP
 from fivm_dbt.config import Config
 from fivm_dbt.delta import derive
 from fivm_dbt.delta.foreign_keys import Reference, parents_first, without_new_parents
-from fivm_dbt.delta.grown import loses_with, losses_of
+from fivm_dbt.delta.grown import loses_with
 from fivm_dbt.delta.key_sets import KeySet, Placed, bound_reads
 from fivm_dbt.delta.met_first import met_first
 from fivm_dbt.delta.near_changes import NearChanges, Sources
@@ -93,8 +93,8 @@ class _Views:
         self.rows_a_day = RowsADay(given.measured, self._origins)
         self.key_ranges = KeyRanges(given.measured, self._origins)
         self._placed: dict[str, Placed] = {}
-        self._losing: dict[str, frozenset[str]] = {}
-        """By view, what has to lose rows for it to lose any."""
+        self._losing: dict[str, frozenset[str] | None] = {}
+        """By view, what has to lose rows for it to lose any; None where it may although nothing does."""
         self._times: dict[str, dict[str, str]] = {}
         """By view, the time columns that tell when its changes were: shown column → key of the state."""
 
@@ -183,7 +183,7 @@ class _Views:
         self.views.append(replace(view, products=self._products(view, flat, placed)))
         if view.step is None:
             self._times[name] = dict(view.times)
-        self._losing |= losses_of(name, node, self._static, self._losing)
+        self._losing[name] = loses_with(node, self._static, self._losing)
         shown = {key: output for output, key in root.shown if key is not None}
         placing = _placing(state)
         if placing and all(column in shown for column, _ in placing):

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, DATE, DOUBLE
-from fivm_dbt.functions.function import Aggregate as Row
-from fivm_dbt.functions.lookup import named
+from fivm_dbt.functions.of_parts import adds_up_by_parts, of_itself
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.build import aggregate, quotient
 from fivm_dbt.ir.calls import Call
@@ -23,9 +22,6 @@ from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import unique_name
 from fivm_dbt.rings.component import ROWS, Component
 from fivm_dbt.rings.registry import components, finish
-
-_DIGITS = 28
-"""Decimals of more digits may have sums that overflow in a pane and not in a window, where others make up for it."""
 
 
 def over_panes(node: Aggregate, windows: TimeWindows, alias: str) -> Aggregate | None:
@@ -90,7 +86,7 @@ class _Partials:
 
     def _sum(self, call: AggregateCall) -> Scalar | None:
         """COUNT, SUM, AVG of exact numbers: their components are added up, in panes and then in windows."""
-        if any(t.is_floating or (t.is_decimal and t.precision > _DIGITS) for _, t in call.arguments):
+        if not adds_up_by_parts(type_ for _, type_ in call.arguments):
             return None
         known = {c: self._total(c) for c in (ROWS, *components(call))}
         return finish(call, known.__getitem__)
@@ -104,9 +100,7 @@ class _Partials:
     def _written(self, call: AggregateCall) -> Scalar | None:
         assert call.written is not None
         whole, called = call.written, Call.of(call.written)
-        function = named(called.name) if called.name is not None else None
-        if isinstance(function, Row) and function.of_itself and not called.is_distinct:
-            assert called.name is not None
+        if called.name is not None and of_itself(whole) is not None:
             return aggregate(called.name, self._partial(whole, call.type, call))
         if call.function == "count_if":
             return self._added(whole, BIGINT, "count_if")

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
+from fivm_dbt.functions.of_parts import MOST_DIGITS
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.instants import DAY, instant_of
 from fivm_dbt.ir.near import Near, Part, Running
@@ -23,9 +24,6 @@ from fivm_dbt.ir.window import Window
 from fivm_dbt.ir.window_call import WindowCall, window_call, window_calls
 from fivm_dbt.rewrite.plain_windows import plain_windows
 from fivm_dbt.rewrite.sequences import by_block
-
-_DIGITS = 28
-"""A sum of longer decimals may overflow in a part and not in the whole, where others make up for it."""
 
 
 def with_running(node: Window) -> Window:
@@ -126,7 +124,9 @@ def _how(window: WindowCall, types: dict[Scalar, SparkType]) -> str | None:
         return None if type_ is None else "count"
     if call.name not in ("sum", "min", "max") or type_.is_floating:
         return None
-    if call.name == "sum" and not (type_.is_integral or (type_.is_decimal and type_.precision <= _DIGITS)):
+    if call.name == "sum" and not (
+        type_.is_integral or (type_.is_decimal and type_.precision <= MOST_DIGITS)
+    ):
         return None
     return call.name
 

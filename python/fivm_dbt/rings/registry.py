@@ -68,9 +68,15 @@ def called(call: AggregateCall) -> exp.Expr:
     if ring_for(call).is_of_spark:
         return exp.func(call.function, *(value.ast() for value, _ in call.arguments), dialect="spark")
 
+    return over_rows(call, Scalar.number(1)).ast()
+
+
+def over_rows(call: AggregateCall, multiplicity: Scalar) -> Scalar:
+    """``call`` over rows that count with a ``multiplicity`` each, as aggregates of its components."""
+
     def total(component: Component) -> Scalar:
         numbers = component.numbers
-        added = numbers.total(component.term(Scalar.number(1)).ast())
+        added = numbers.total(component.term(multiplicity).ast())
         return Scalar(exp.Coalesce(this=numbers.stored(added), expressions=[numbers.zero()]))
 
-    return finish(call, total).ast()
+    return finish(call, total)

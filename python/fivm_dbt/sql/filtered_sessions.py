@@ -7,9 +7,11 @@ answers is not what the query says. A condition on an aggregate stays where it i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.node import Node, scalars_of, used
-from fivm_dbt.ir.scalar import Scalar
+from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.ir.sessions import SESSION_LAST, SESSION_START, Sessions
 
 
@@ -18,30 +20,36 @@ def check_filtered_sessions(query: Node) -> None:
 
     Seen are HAVING, and WHERE above subqueries; not what Spark finds out through joins and set operations.
     """
-    for node in query.walk():
-        is_condition = node.drops_rows and node.is_row_level
-        if is_condition and any(_is_moved(c, node.inputs[0]) for c in scalars_of(node)):
-            raise FivmError(
-                "FIVM105",
-                "Spark drops rows by a condition on the bounds of a session before there are sessions",
-                remedy="compare MIN(session_window.start) or MAX(session_window.end), which are the same",
-            )
+    nodes = list(query.walk())
+    if not any(isinstance(node, Sessions) for node in nodes):
+        return
+    conditions = (n for n in nodes if n.drops_rows and n.is_row_level)
+    if any(_is_moved(c, node.inputs[0]) for node in conditions for c in scalars_of(node)):
+        raise FivmError(
+            "FIVM105",
+            "Spark drops rows by a condition on the bounds of a session before there are sessions",
+            remedy="compare MIN(session_window.start) or MAX(session_window.end), which are the same",
+        )
 
 
 def _is_moved(condition: Scalar, node: Node) -> bool:
     """Whether Spark moves a condition on the rows of a node below the groups of sessions that these come from."""
-    while node.inputs and not isinstance(node.inputs[0], Sessions):
+    while node.inputs:
         values = {column: node.shown_as(column) for column in condition.columns}
+        if isinstance(node.inputs[0], Sessions):
+            return _tells_sessions_apart(values, node, node.inputs[0])
         if None in values.values():
             return False
         condition, node = condition.substitute(values.get), node.inputs[0]
-    if not node.inputs:
-        return False
-    alias = node.inputs[0].fields[0].table
-    bounds = {(alias, SESSION_START), (alias, SESSION_LAST)}
-    keys = {column: node.shown_as(column) for column in condition.columns}
-    others = {column for column, value in keys.items() if value is None}
+    return False
+
+
+def _tells_sessions_apart(values: Mapping[ColumnId, Scalar | None], groups: Node, sessions: Sessions) -> bool:
+    """Whether columns of groups, with the keys that they are, are keys and bounds, and some of them bounds."""
+    bounds = {(sessions.alias, SESSION_START), (sessions.alias, SESSION_LAST)}
     # A session's start is a key, and its end is computed of calls, which no other operator over sessions has.
-    calls = {(node.fields[0].table, call.name): used(call.scalars) for call in getattr(node, "calls", ())}
-    are_bounds = all(bounds & calls.get(column, frozenset()) for column in others)
-    return are_bounds and bool(others or bounds & used(v for v in keys.values() if v is not None))
+    calls = {(groups.fields[0].table, call.name): used(call.scalars) for call in getattr(groups, "calls", ())}
+    ends = {column for column, value in values.items() if value is None}
+    if not all(bounds & calls.get(column, frozenset()) for column in ends):
+        return False
+    return bool(ends or bounds & used(v for v in values.values() if v is not None))

@@ -143,21 +143,14 @@ class _Rewrite:
         is_of_rows = isinstance(node, exp.Filter) or (is_aggregate(node) and not is_over)
         if self.bounds is None or self.bounds.aggregated is None or not is_of_rows:
             return self
-        found = {self._part_of(part) or "window" for part in node.walk() if self._is_bound(part)}
-        ends = {"start"} if isinstance(node, exp.Min) else {"end"} if isinstance(node, exp.Max) else set()
-        if found and not (found <= ends and self._part_of(unparenthesized(node.this)) is not None):
+        same = "start" if isinstance(node, exp.Min) else "end" if isinstance(node, exp.Max) else None
+        has_bounds = any(self._is_window(part) or self._part_of(part) for part in node.walk())
+        if has_bounds and (same is None or self._part_of(unparenthesized(node.this)) != same):
             what = f"{node.sql('spark')}: Spark may take the session of a row or the whole one"
             raise unsupported(
                 node, what, f"only MIN({self.name}.start) and MAX({self.name}.end) are the same"
             )
         return replace(self, bounds=self.bounds.aggregated)
-
-    def _is_bound(self, node: exp.Expr) -> bool:
-        """Whether a node is a bound of the window, or the window by itself."""
-        if self._part_of(node) is not None:
-            return True
-        parent = node.parent
-        return self._is_window(node) and not (parent is not None and self._part_of(parent) is not None)
 
     def _is_window(self, node: exp.Expr) -> bool:
         if self.bounds is None:

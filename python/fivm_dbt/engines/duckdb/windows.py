@@ -57,26 +57,13 @@ def _spell_out(select: exp.Select, call: exp.Expr) -> None:
         slide = lengths[1] if len(lengths) > 1 else length
         offset = lengths[2] if len(lengths) > 2 else 0
         struct = _windows(select, time, length, slide, offset)
-    alone = _struct(time, exp.Add(this=time.copy(), expression=_interval(lengths[0])))
     for part in [*_own_parts(select)]:
-        new = alone if name == "session_window" and _is_aggregated(part) else struct
         is_bare = isinstance(part, exp.Column) and not part.table and part.name.lower() == name
         if function_name(part) == name or (is_bare and not _is_argument(part)):
-            _put(select, part, new.copy(), name)
+            _put(select, part, struct.copy(), name)
         elif isinstance(part, exp.Column) and part.table.lower() == name and not _is_argument(part):
-            field = exp.Dot(this=new.copy(), expression=exp.to_identifier(part.name, quoted=True))
+            field = exp.Dot(this=struct.copy(), expression=exp.to_identifier(part.name, quoted=True))
             _put(select, part, field, part.name)
-
-
-def _is_aggregated(node: exp.Expr) -> bool:
-    """Whether it stands in an aggregate of rows: there each of these is a session by itself."""
-    parent = node.parent
-    while parent is not None and not isinstance(parent, exp.Select):
-        is_over = isinstance(parent.parent, exp.Window) and parent.arg_key == "this"
-        if is_kind(parent, Kind.AGGREGATE) and not is_over:
-            return True
-        parent = parent.parent
-    return False
 
 
 def _aggregates(node: exp.Expr) -> bool:

@@ -9,8 +9,8 @@ ones that have a row in ``[t − g, t + g]``. All their rows are in the state, s
 A row of ``ΔR`` that goes was in a touched session. What is left of these and what comes is more than a gap away from
 all other rows, or it would have touched their session. On which days the rows of a session may lie is told by its
 start and its *until* (:mod:`fivm_dbt.ir.sessions`). A row at the end of a session changes the row of it that was the
-last one, and all rows when the session becomes twice as long: of n rows that come one by one fewer than 2n are written
-again.
+last one, and all rows when the session becomes twice as long: for that, of n rows that come one by one fewer than 2n
+are written again.
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from fivm_dbt.catalog import EventTime
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.duckdb.engine import DuckDbEngine
 from fivm_dbt.errors import CODES, FivmError, Span, underline
@@ -99,6 +101,20 @@ def _static() -> None:
     bench.refresh()
 
 
+def _too_late() -> None:
+    sql = (
+        "select * from raw.a match_recognize (partition by k order by t measures count(*) as n pattern (a b) "
+        "define b as x > prev(x)) as m"
+    )
+    a = replace(relation("raw.a", "k int, t date, x int"), event_time=EventTime("t", lateness="1 day"))
+    bench = Bench(plan_of(sql, [a], {"fivm_on_change": "fail"}))
+    bench.engine.create_table("raw.a", a.columns, [], change_feed=True)
+    bench.refresh()
+    for day in (9, 1):
+        bench.engine.change("raw.a", insert=[(1, date(2024, 5, day), 1)])
+        bench.refresh()
+
+
 def _vacuumed() -> None:
     bench = _bench(fivm_on_change="fail")
     bench.engine.tables.table("raw.a").has_feed = False
@@ -151,6 +167,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "FIVM304": _other_plan,
     "FIVM305": _static,
     "FIVM306": _vacuumed,
+    "FIVM307": _too_late,
     "FIVM401": _tampered,
     "FIVM403": _at_work,
     "FIVM404": _never_built,

@@ -51,6 +51,7 @@ CODES: dict[str, Code] = {
         Code("FIVM304", "input", "model, configuration or input types changed"),
         Code("FIVM305", "input", "static input has changed"),
         Code("FIVM306", "input", "recorded version of an input can no longer be read"),
+        Code("FIVM307", "input", "rows of an input came later than promised"),
         Code("FIVM401", "state", "a multiplicity would become negative"),
         Code("FIVM402", "state", "a decimal sum overflowed"),
         Code("FIVM403", "state", "model is being refreshed by another process"),

@@ -311,4 +311,22 @@ DELTAS = (
         new="argument=argument), Scalar.number(1))",
         tests="tests/test_grown.py",
     ),
+    Mutant(
+        "closed-too-early",
+        "rows of a pattern are let go while others may still come in time before them",
+        "plan/model/closing.py",
+        "Closing.of",
+        old="-(-span // period.shortest)",
+        new="span // period.shortest - 1",
+        tests="tests/test_closing.py",
+    ),
+    Mutant(
+        "closed-without-a-look",
+        "rows that come later than promised are taken as if they had come in time",
+        "refresh/closed.py",
+        "came_too_late",
+        old="all(first <= t.value",
+        new="all(len(first) <= len(t.value)",
+        tests="tests/test_closing.py",
+    ),
 )

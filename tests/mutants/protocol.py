@@ -102,8 +102,8 @@ PROTOCOL = (
         "of places whose rows are deleted in their files all rows are replaced",
         "refresh/own_rows.py",
         "own_rows",
-        old="instead=replaced_rows(plan, write.places)",
-        new="instead=replaced_rows(plan, write.every)",
+        old="instead=replaced_rows(plan, write.places, write.closed)",
+        new="instead=replaced_rows(plan, write.every, write.closed)",
         tests="tests/test_deletion_vectors.py -k few_rows",
     ),
     Mutant(

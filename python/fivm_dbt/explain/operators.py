@@ -28,6 +28,8 @@ def maintenance(plan: Plan) -> list[str]:
         lines += [f"  {line}" for line in _top(view)]
         if view.over_time is not None:
             lines.append(f"  over time {view.over_time.name}: {view.over_time.why}")
+        if view.closing is not None:
+            lines.append(f"  {view.closing.text}")
         if is_on_demand(view.core):
             lines += [f"  {line}" for line in _evaluated(view.core, depth=1)]
         else:

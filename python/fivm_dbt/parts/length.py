@@ -105,6 +105,17 @@ class Length:
         return days * 86_400
 
     @property
+    def shortest(self) -> timedelta:
+        """How long a part is, of a calendar's the shortest; a day that clocks make shorter counts as a whole one.
+
+        >>> Length.of("2 hours").shortest, Length.of("month").shortest
+        (datetime.timedelta(seconds=7200), datetime.timedelta(days=28))
+        """
+        if self.is_fixed:
+            return timedelta(seconds=self.many)
+        return timedelta(days=self.many * (DAYS[self.unit] if self.unit in DAYS else 28 * MONTHS[self.unit]))
+
+    @property
     def _longest_months(self) -> int:
         months = self.many * MONTHS[self.unit]
         return 31 * months if months < 12 else 366 * months // 12

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fivm_dbt.catalog import Column
+from fivm_dbt.catalog import Column, EventTime
 from fivm_dbt.config import Config, Strategy
 from fivm_dbt.delta.foreign_keys import Reference, references
 from fivm_dbt.delta.orphans import Orphans
@@ -200,9 +200,14 @@ class _Planning:
             may_append=self._config.fivm_apply in ("auto", "append") and self._config.fivm_merge == "grouped",
             groups_first="eager_aggregation" not in self._config.fivm_without,
             dropped=frozenset(self.dropped),
+            event_times=self._event_times,
         )
         determines = {r.name: r.determines for r in self.request.catalog.relations}
         return keep_inner_views(query, self.request.kept_under, static, determines, wanted)
+
+    @property
+    def _event_times(self) -> dict[str, EventTime]:
+        return {r.name: r.event_time for r in self.request.catalog.relations if r.event_time is not None}
 
     @cached_property
     def dropped(self) -> Retained:
@@ -315,8 +320,7 @@ class _Planning:
 
     def _part_maps(self) -> tuple[PartMap, ...]:
         """The map of the model over its inputs, and those of its inner views that are partitioned by time."""
-        inputs = self.request.catalog.relations
-        times = {r.name: r.event_time for r in inputs if r.event_time is not None}
+        times = self._event_times
         named = [(self.relation, self.query, self.lowered.names, self._config.batch_size)]
         by_time = (view for view in self.kept.views if view.name in self.views.by_time)
         named += [(v.name, v.node, tuple(f.name for f in v.node.fields), None) for v in by_time]

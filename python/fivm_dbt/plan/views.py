@@ -110,6 +110,7 @@ class _Views:
             slot=view.slot,
             bounded_by=view.bounded_by,
         )
+        self.views[-1] = replace(self.views[-1], closing=view.closing)
 
     def add_top(self, top: Topmost) -> None:
         """Plan what the model shows."""

@@ -11,6 +11,7 @@ from fivm_dbt.errors import FivmError
 from fivm_dbt.plan.model.plan import MaintainedPlan
 from fivm_dbt.refresh.bind import bind, versions_read
 from fivm_dbt.refresh.clock import read_clock
+from fivm_dbt.refresh.closed import FirstOpen
 from fivm_dbt.refresh.costs import NOTHING, Costs, known_after
 from fivm_dbt.refresh.decide import Decision, choose_buckets, raised_alarm
 from fivm_dbt.refresh.dropped import check_rebuild
@@ -39,6 +40,8 @@ class BuildRun(Run[MaintainedPlan]):
     """What is appended and not folded in, with the commit that is made next."""
     vectors = DeletionVectors()
     """What is deleted in their files, with the commit that is made next."""
+    first_open: FirstOpen = MappingProxyType({})
+    """Of views whose partitions are closed the first one that is not, with the commit that is made next."""
 
     def _state_detail(self) -> dict[str, Any]:
         measured = self.plan.measured
@@ -53,6 +56,7 @@ class BuildRun(Run[MaintainedPlan]):
         self.anew = detail["anew"]
         self.tail = Tail.of(detail.get("tail"))
         self.vectors = DeletionVectors.of(detail.get("vectors"))
+        self.first_open = detail.get("first_open", {})
 
     def _of_state(self) -> dict[str, Any]:
         known = {
@@ -60,6 +64,8 @@ class BuildRun(Run[MaintainedPlan]):
             "vectors": self.vectors.as_dict(),
             "costs": self.costs.as_dict(),
         }
+        if self.first_open:
+            known["first_open"] = dict(self.first_open)
         return {"anew": dict(self.anew), "base": self.base, **known}
 
     def _note_costs(self, detail: Mapping[str, Any], commit: Commit | None) -> None:
@@ -107,6 +113,7 @@ class BuildRun(Run[MaintainedPlan]):
         self.engine.progress(f"building {self.plan.model}" + (f": {reason}" if reason else ""))
         recorded = write_snapshots(self.plan, self.engine, binding, kept & {i.name for i in self.plan.inputs})
         self.sizes, self.anew, self.tail, self.vectors, self.costs = {}, {}, Tail(), DeletionVectors(), costs
+        self.first_open = {}
         self._tell(self._as_build("rebuilt"), reason)
         head, covered = self._built(state, observed, recorded, binding)
         try:

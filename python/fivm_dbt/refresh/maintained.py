@@ -24,6 +24,7 @@ from fivm_dbt.refresh.bind import (
     versions_text,
 )
 from fivm_dbt.refresh.clock import finished_clock, is_by_the_day, movement, read_clock
+from fivm_dbt.refresh.closed import came_too_late, closed, first_open_after
 from fivm_dbt.refresh.decide import (
     Decision,
     broken_promise,
@@ -209,6 +210,10 @@ class MaintainedRun(GuardedRun):
         state, observed, binding = moved.state, moved.observed, update.started_from
         snapshots = {name: record.snapshot for name, record in state.inputs.items()}
         try:
+            update.finds_a_change()
+            late = came_too_late(self.plan, self.first_open, update.touched)
+            if late is not None:
+                return self._build(state, late)
             binding = self._plan_writes(update)
             kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
             written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
@@ -291,7 +296,9 @@ class MaintainedRun(GuardedRun):
         had_tail, self.tail = bool(self.tail.views), Tail()
         if not had_tail:
             replaced = self._replaced(update.changed_per_partition)
-            binding = update.plan_writes(replaced, self.sizes, self.vectors if self._may_delete else None)
+            self.first_open = first_open_after(self.plan, self.first_open, update.touched)
+            vectors = self.vectors if self._may_delete else None
+            binding = update.plan_writes(replaced, self.sizes, vectors, closed(self.plan, self.first_open))
             self.vectors = update.deleted(self.vectors)
             return binding
         # All of it goes where nothing is appended any more: a MERGE over a tail would count it twice.

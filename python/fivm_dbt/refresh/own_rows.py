@@ -41,6 +41,6 @@ def own_rows(plan: Plan, engine: Recorder, write: Write, binding: Binding, head:
     return OwnRows(
         rows,
         tells_changes=write.is_told,
-        instead=replaced_rows(plan, write.places),
+        instead=replaced_rows(plan, write.places, write.closed),
         deleted=tuple(staged_old(plan, place.view) for place in write.deleted),
     )

@@ -34,6 +34,7 @@ from fivm_dbt.spark.check import check_statements
 from fivm_dbt.spark.merge import write_deltas, write_head
 from fivm_dbt.spark.near_changes import spans_of, times_by_day, times_of
 from fivm_dbt.spark.pieces import Query, Statement, union_all
+from fivm_dbt.spark.places import Closed
 from fivm_dbt.spark.statements import locate_query, locates, statement
 from fivm_dbt.steps.applying import StateSize, Tail, fits_one_task, tells_changes
 from fivm_dbt.steps.binding import (
@@ -119,8 +120,8 @@ class Update:
         self._sizes = sizes
         self._already = already
         self._steps = list(updates(plan))
-        self._touched: dict[str, tuple[TouchedPartition, ...]] = {}
-        """What was counted of the staged deltas."""
+        self.touched: dict[str, tuple[TouchedPartition, ...]] = {}
+        """What was counted of the staged deltas, by view."""
         self._merged: dict[str, Merged] = {}
         self._planned: tuple[PlannedWrite, ...] = ()
 
@@ -138,42 +139,46 @@ class Update:
                 self._stage_together(changes)
             else:
                 self._run(self._steps.pop(0))
-        return any(self._touched.values())
+        return any(self.touched.values())
 
     def longer(self, tail: Tail) -> Tail:
         """The tail with the deltas appended to it."""
-        return tail.longer({v: {t.value: t.rows for t in found} for v, found in self._touched.items()})
+        return tail.longer({v: {t.value: t.rows for t in found} for v, found in self.touched.items()})
 
     @property
     def changed_per_partition(self) -> dict[str, float]:
         """How many keys the delta of each view has in a partition that it touches, on average."""
         return {
-            view: sum(t.rows for t in found) / len(found) for view, found in self._touched.items() if found
+            view: sum(t.rows for t in found) / len(found) for view, found in self.touched.items() if found
         }
 
     def plan_append(self) -> Binding:
         """Have the deltas appended."""
-        self._planned = appended(self._plan, self._touched)
+        self._planned = appended(self._plan, self.touched)
         return self.started_from
 
     def plan_fold(self, goes: Tail, stays: Tail, sizes: Mapping[str, StateSize]) -> Binding:
         """Have partitions written with what ``goes`` there of the deltas and the tail, and the tail with the rest."""
-        self._planned = folded(self._plan, self._touched, goes, stays, sizes)
+        self._planned = folded(self._plan, self.touched, goes, stays, sizes)
         if not stays.views:
             self._note_anew()
         return self.started_from
 
     def plan_writes(
-        self, replaced: frozenset[str], sizes: Mapping[str, StateSize], vectors: DeletionVectors | None = None
+        self,
+        replaced: frozenset[str],
+        sizes: Mapping[str, StateSize],
+        vectors: DeletionVectors | None = None,
+        closed: Sequence[Closed] = (),
     ) -> Binding:
         """Decide by which statements the deltas are written, of which states by partitions; the binding with that.
 
-        With ``vectors`` rows may be deleted in their files.
+        With ``vectors`` rows may be deleted in their files; partitions that are ``closed`` go.
         """
         self.started_from = replace(self.started_from, replaced=replaced)
         tells = tells_changes(self._plan, writes_changes=self._engine.writes_changes)
         self._planned = writes(
-            self._plan, self._touched, replaced, sizes, tells_changes=tells, vectors=vectors
+            self._plan, self.touched, replaced, sizes, tells_changes=tells, vectors=vectors, closed=closed
         )
         self._note_anew()
         return self.started_from
@@ -182,7 +187,7 @@ class Update:
         """What is deleted after this refresh."""
         if any(write.way != "replace" for write in self._planned):
             return before
-        touched = {view: [t.value for t in found] for view, found in self._touched.items()}
+        touched = {view: [t.value for t in found] for view, found in self.touched.items()}
         rows = {view: found for write in self._planned for view, found in write.deleted_rows.items()}
         return before.after(touched, rows)
 
@@ -223,6 +228,7 @@ class Update:
             only_these=count > 1,
             is_small=write.is_small,
             left=write.left,
+            closed=write.closed,
         )
         self._commit(written, head, own_rows(self._plan, self._engine, write, self.started_from, head))
 
@@ -330,7 +336,7 @@ class Update:
         touched = touched_partitions(self._plan, view, answer)
         if not touched:
             return
-        self._touched[view.name] = touched
+        self.touched[view.name] = touched
         rows, spans = sum(t.rows for t in touched), _spans(self._plan, view, touched)
         self._merged[view.name] = Merged(
             view.name, rows, len(touched), tuple(t.value for t in touched), spans

@@ -13,7 +13,7 @@ from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.merge import Way
 from fivm_dbt.spark.pieces import Condition
-from fivm_dbt.spark.places import Place
+from fivm_dbt.spark.places import Closed, Place
 from fivm_dbt.spark.reads import Bounds
 from fivm_dbt.steps.applying import ROWS_OF_A_FILE, StateSize, Tail, fits_one_task
 from fivm_dbt.steps.deletion_vectors import VECTOR_PARTITIONS, DeletionVectors
@@ -89,6 +89,8 @@ class Write:
     """How many keys these are, by view and partition."""
     adds_few: bool = False
     """Whether one task writes what comes then."""
+    closed: tuple[Closed, ...] = ()
+    """The partitions that go, where others are written anew."""
 
     @property
     def every(self) -> tuple[Place, ...]:
@@ -141,6 +143,7 @@ def writes(
     *,
     tells_changes: bool,
     vectors: DeletionVectors | None = None,
+    closed: Sequence[Closed] = (),
 ) -> tuple[Write, ...]:
     """The statements by which deltas are written, in an order that a repeated attempt has too: one, as a rule.
 
@@ -149,7 +152,8 @@ def writes(
     these are written within their bounds: as nothing of them is there yet, that adds files and reads none. Small ones,
     by the ``sizes`` of states, one task writes, and with ``tells_changes`` commits say what changes in the root.
 
-    With ``vectors``, where few rows of a partition change, these are deleted in their files.
+    With ``vectors``, where few rows of a partition change, these are deleted in their files. Partitions that are
+    ``closed`` go with the one statement that writes others anew, or else with one of a later refresh.
     """
     views = [view for view in plan.stored if touched.get(view.name)]
     groups = [[group for view in views for group in _groups(plan, view, touched[view.name])]]
@@ -165,7 +169,8 @@ def writes(
             write = replace(write, is_small=_is_small(write.places, write.rows, sizes))
             if vectors is not None and not write.is_small and len(groups) == 1:
                 write = _deleting(plan, write, group, sizes, vectors)
-            write = replace(write, is_told=tells_changes and _writes_root(plan, write.every))
+            is_told = tells_changes and _writes_root(plan, write.every)
+            write = replace(write, is_told=is_told, closed=tuple(closed) if len(groups) == 1 else ())
         planned.append(write)
     return tuple(planned)
 

@@ -17,7 +17,7 @@ from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.alarms import NEGATIVE, overflowed, unless
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
 from fivm_dbt.spark.pieces import in_one_task, is_any, table
-from fivm_dbt.spark.places import Place
+from fivm_dbt.spark.places import Closed, Place
 from fivm_dbt.spark.replace import replace_partitions
 from fivm_dbt.spark.state import twice
 from fivm_dbt.spark.states import as_delta, as_stored, of_view, renamed, with_head
@@ -38,16 +38,19 @@ def write_deltas(
     only_these: bool = False,
     is_small: bool = False,
     left: Sequence[Place] = (),
+    closed: Sequence[Closed] = (),
 ) -> exp.Merge | exp.Insert:
     """What brings the staged deltas of some views into the table of all states, which was at version ``before``.
 
     It sets the head. ``tails`` are the views that have something in the tail, which writing anew folds in, but for what
-    is ``left`` there: by one task what ``is_small``.
+    is ``left`` there: by one task what ``is_small``. Partitions that are ``closed`` go where others are written anew.
     """
     if way == "append":
         return append(plan, [place.view for place in places], head)
     if way == "replace":
-        return replace_partitions(plan, places, before, head, tails, is_small=is_small, left=left)
+        return replace_partitions(
+            plan, places, before, head, tails, is_small=is_small, left=left, closed=closed
+        )
     return merge(plan, places, head, only_these=only_these)
 
 

@@ -39,9 +39,27 @@ def partition_time(text: str, type_: SparkType) -> date | datetime | None:
         return None
     if type_ == DATE:
         return date.fromisoformat(text[1:])
-    digits = text[2:] if text[1] == "1" else text[2:].translate(str.maketrans(DIGITS, COMPLEMENT))
-    micros = int(digits) if text[1] == "1" else -int(digits)
-    return _EPOCH + timedelta(microseconds=micros)
+    return _EPOCH + timedelta(microseconds=partition_number(text))
+
+
+def partition_number(text: str) -> int:
+    """The integer that a text says.
+
+    >>> partition_number("v10000000000000019783"), partition_number("v09999999999999999998")
+    (19783, -1)
+    """
+    is_negative, digits = text[1] == "0", text[2:]
+    return -int(digits.translate(str.maketrans(DIGITS, COMPLEMENT))) if is_negative else int(digits)
+
+
+def number_text(number: int) -> str:
+    """The text of an integer.
+
+    >>> number_text(19783), number_text(-1)
+    ('v10000000000000019783', 'v09999999999999999998')
+    """
+    digits = f"{abs(number):0{_OF_INTEGERS}}"
+    return "v0" + digits.translate(str.maketrans(DIGITS, COMPLEMENT)) if number < 0 else f"v1{digits}"
 
 
 def _text(value: exp.Expr, type_: SparkType) -> exp.Expr:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from fivm_dbt.ir.scalar import column_ast
+from fivm_dbt.naming import PARTITION
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
+from fivm_dbt.spark.partition_text import number_text
 from fivm_dbt.spark.reads import Bounds, in_bounds, in_partitions
 from fivm_dbt.spark.states import of_view, renamed
 
@@ -41,3 +44,17 @@ class Place:
     def _within(self, alias: str) -> list[exp.Expr]:
         tests = [] if self.partitions is None else [in_partitions(alias, self.partitions)]
         return tests if self.bounds is None else [*tests, in_bounds(alias, self.bounds)]
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The partitions of a view that no change comes to any more: those before the ``first_open`` one."""
+
+    view: View
+    first_open: int
+
+    def condition(self, plan: Plan) -> exp.Expr:
+        """Whether a row of the table lies there: texts of numbers sort as they do."""
+        first = exp.Literal.string(number_text(self.first_open))
+        is_before = exp.LT(this=column_ast("", PARTITION), expression=first)
+        return exp.and_(of_view(plan, self.view), is_before, copy=False)

@@ -18,7 +18,7 @@ from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, overflowed, unless
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import head_row, is_in_tail
 from fivm_dbt.spark.pieces import as_both, is_any, table, union_all
-from fivm_dbt.spark.places import Place
+from fivm_dbt.spark.places import Closed, Place
 from fivm_dbt.spark.state import as_set, checked_partition
 from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, tail_rows, with_head
 from fivm_dbt.steps.binding import staged_old, staged_state
@@ -36,8 +36,11 @@ def replace_partitions(
     *,
     is_small: bool = False,
     left: Sequence[Place] = (),
+    closed: Sequence[Closed] = (),
 ) -> exp.Insert:
     """Write the given partitions anew: the rows of version ``before`` and the staged deltas, added up per key.
+
+    Those that are ``closed`` go.
 
     The tail is written anew too, with the head and what is ``left`` there: ``places`` have all else that the views
     ``tails`` have there.
@@ -58,13 +61,17 @@ def replace_partitions(
     groups = [(rows, False), (kept, True)]
     every = union_all([as_stored(plan, found, in_tail=stays) for found, stays in groups if found])
     query = lay_out_rows(plan, _views(plan, places), with_head(plan, every, head), is_small=is_small)
-    where = replaced_rows(plan, places)
+    where = replaced_rows(plan, places, closed)
     return exp.Insert(this=table(plan.layout.relation), expression=query, where=where)
 
 
-def replaced_rows(plan: Plan, places: Sequence[Place]) -> exp.Expr:
-    """The rows of the table that are written anew: those of the tail, where the head is, and of the places."""
-    return exp.or_(is_in_tail(), *(place.condition(plan) for place in places), copy=False)
+def replaced_rows(plan: Plan, places: Sequence[Place], closed: Sequence[Closed] = ()) -> exp.Expr:
+    """The rows of the table that are written anew: those of the tail, where the head is, and of the places.
+
+    And those that go, in partitions that are ``closed``.
+    """
+    conditions = [*(place.condition(plan) for place in places), *(one.condition(plan) for one in closed)]
+    return exp.or_(is_in_tail(), *conditions, copy=False)
 
 
 def new_rows(

@@ -10,6 +10,7 @@ from fivm_dbt.catalog import (
     Catalog,
     Column,
     DatabaseView,
+    EventTime,
     ForeignKey,
     KeyRange,
     Relation,
@@ -240,4 +241,14 @@ def _relation(scenario: Scenario, name: str) -> Relation:
         is_recreated=options.seed,
         keys=scenario.keys.get(name, ()),
         foreign_keys=foreign,
+        event_time=_event_time(options),
     )
+
+
+def _event_time(options: TableOptions) -> EventTime | None:
+    if options.event_time is None:
+        return None
+    part, lateness = (
+        None if o is None else str(o) for o in (options.fivm_part_length, options.fivm_lateness)
+    )
+    return EventTime(options.event_time, part, lateness)

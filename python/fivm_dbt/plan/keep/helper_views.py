@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.catalog import EventTime, TableStatistics
 from fivm_dbt.catalog.statistics import COPIED_ABOVE, READ_UP_TO
 from fivm_dbt.config import Inequality, Strategy
 from fivm_dbt.ir.aggregate import Aggregate
@@ -74,6 +74,8 @@ class Wanted:
     """Whether rows are grouped before they meet a change of one input."""
     dropped: frozenset[str] = frozenset()
     """The inputs of which a copy has the rows of parts that are dropped."""
+    event_times: Mapping[str, EventTime] = field(default_factory=dict)
+    """By input its time, and how late its rows come."""
 
     @property
     def topmost(self) -> Topmost:
@@ -92,6 +94,7 @@ class Wanted:
             separates=self.separates,
             dropped=self.dropped,
             in_order=self.by_time and self.by_ranges,
+            event_times=self.event_times,
         )
 
     @property

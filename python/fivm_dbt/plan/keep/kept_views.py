@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from fivm_dbt.catalog import Dependency
@@ -19,6 +19,7 @@ from fivm_dbt.ir.rename import renamed
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import sibling, split_name, storable, unique_name
 from fivm_dbt.parts.length import Length
+from fivm_dbt.plan.model.closing import Closing
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ class InnerView:
     """A view to keep: ``node`` under the relation ``name``, its rows placed by the columns ``by``, by all if empty.
 
     ``slot`` is the column whose value is the partition of a row, where it has one, and ``bounded_by`` that which
-    bounds what a change writes of a partition.
+    bounds what a change writes of a partition. ``closing`` says how long partitions are kept, if not for ever.
     """
 
     name: str
@@ -37,6 +38,7 @@ class InnerView:
     reason: str
     slot: str | None = None
     bounded_by: str | None = None
+    closing: Closing | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,12 @@ class KeptViews:
         reason: str,
         slot: str | None = None,
         bounded_by: str | None = None,
+        closing: Closing | None = None,
     ) -> Scan:
-        """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again."""
+        """A scan of ``node`` as a kept view: of the one that is there, where the query has the same again.
+
+        What one of its readers needs for ever is kept for ever.
+        """
         alias = node.fields[0].table if node.fields else self.alias()
         numbers = iter(range(1, 10**6))
         same, _ = renamed(node, lambda _: f"t{next(numbers)}")
@@ -90,8 +96,13 @@ class KeptViews:
             name = self.known[(same, by)] = sibling(self.relation, "_".join(words))
             placed = (slot,) if slot is not None else by
             self.views.append(
-                InnerView(name, node, by=placed, reason=reason, slot=slot, bounded_by=bounded_by)
+                InnerView(
+                    name, node, by=placed, reason=reason, slot=slot, bounded_by=bounded_by, closing=closing
+                )
             )
+        self.views = [
+            replace(v, closing=None) if v.name == name and v.closing != closing else v for v in self.views
+        ]
         return Scan(name, alias, tuple((f.name, f.type) for f in node.fields))
 
     def _first_input(self, node: Node) -> str | None:

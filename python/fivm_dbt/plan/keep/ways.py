@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from fivm_dbt.catalog import TableStatistics
+from fivm_dbt.catalog import EventTime, TableStatistics
 from fivm_dbt.catalog.statistics import READ_UP_TO
 from fivm_dbt.ir.aggregate import Aggregate
 from fivm_dbt.ir.local import Local
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import Scalar
-from fivm_dbt.parts.length import Length
-from fivm_dbt.plan.keep.kept_views import Copied, KeptViews
+from fivm_dbt.parts.length import Length, duration
+from fivm_dbt.plan.keep.kept_views import Copied, KeptViews, column_below
+from fivm_dbt.plan.model.closing import Closing
 from fivm_dbt.registry import Registry
 
 
@@ -24,6 +25,7 @@ class WantedParts:
     Where the length ``is_chosen``, nobody has given it, and it may be another by what was ``measured``. ``separates``
     says that a pattern may be found between the rows that no match has. Of inputs that are ``dropped`` in parts a copy
     has the rows of these still. Reads are bounded by times ``in_order`` of which rows lie, unless that is left out.
+    How late rows come is known of inputs by their ``event_times``.
     """
 
     length: Length | None
@@ -33,6 +35,7 @@ class WantedParts:
     separates: bool = True
     dropped: frozenset[str] = frozenset()
     in_order: bool = True
+    event_times: Mapping[str, EventTime] = field(default_factory=dict)
 
     def are_read(self, copied: Copied | None) -> bool:
         """Whether a refresh reads all of an input rather than a copy, which has to be written too."""
@@ -47,6 +50,19 @@ class WantedParts:
         if copied is None or not self.in_order or self.measured is None or copied.relation in self.dropped:
             return False
         return any(self.measured.range_of(copied.relation, time) is not None for time in times)
+
+    def closing(
+        self, kept: KeptViews, rows: Node, at: Scalar, period: Length, buckets: int
+    ) -> Closing | None:
+        """How long rows of an input are kept by periods of their time ``at``, if it is said how late they come."""
+        copied = kept.copied(rows)
+        time = self.event_times.get(copied.relation) if copied is not None else None
+        if copied is None or time is None or time.lateness is None or not at.is_column:
+            return None
+        if (column_below(rows, at) or "").lower() != time.column.lower():
+            return None
+        lateness = (time.lateness, duration(time.lateness))
+        return Closing.of(copied.relation, time.column, lateness, period, buckets)
 
 
 KEPT_AS: Registry[Callable[[KeptViews, Any, WantedParts], Node | None]] = Registry()

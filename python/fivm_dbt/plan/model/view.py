@@ -15,6 +15,7 @@ from fivm_dbt.delta.term import Term, scans
 from fivm_dbt.ir.node import Node, Side
 from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import CLOCK
+from fivm_dbt.plan.model.closing import Closing
 from fivm_dbt.plan.model.eager import EagerDelta, EagerTerms, eager_terms
 from fivm_dbt.plan.model.inputs import PlanInput
 from fivm_dbt.plan.model.state import StateTable
@@ -59,6 +60,8 @@ class View:
     """The shown columns that are times or numbers, each with the key of the state that it is."""
     over_time: TimeClass | None = None
     """What a refresh looks at because of windows, frames or sequences of time, if it has any."""
+    closing: Closing | None = None
+    """How long its partitions are kept, if not for ever."""
 
     @property
     def name(self) -> str:

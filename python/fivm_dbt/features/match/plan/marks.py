@@ -27,7 +27,7 @@ from fivm_dbt.ir.part_columns import is_shorter_than_period, part_of, period_of
 from fivm_dbt.ir.reads import Scan
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import storable
-from fivm_dbt.parts.length import Length
+from fivm_dbt.parts.length import DAY, Length
 from fivm_dbt.plan.keep.kept_views import KeptViews, column_of
 from fivm_dbt.plan.keep.time.time_class import TIME_CLASSES
 from fivm_dbt.plan.keep.ways import KEPT_AS, WantedParts
@@ -52,7 +52,9 @@ def by_marks(kept: KeptViews, node: Match, parts: WantedParts) -> Node | None:
     kept.part_length = kept.part_length or length
     has_short_parts = is_shorter_than_period(length)
     bounded_by = column_of(runs.part) if has_short_parts else None
-    scan = kept.keep(rows, (), "the rows of a pattern, by period", column_of(runs.own), bounded_by)
+    reason, period = "the rows of a pattern, by period", DAY if has_short_parts else length.by_clock
+    closing = parts.closing(kept, node.input, _time(node).value, period, parts.buckets or 1)
+    scan = kept.keep(rows, (), reason, column_of(runs.own), bounded_by, closing)
     runs = _with_rows(runs, scan, buckets)
     marks = kept.alias()
     reason = "the state of a pattern at the end of each time part"
@@ -62,14 +64,18 @@ def by_marks(kept: KeptViews, node: Match, parts: WantedParts) -> Node | None:
 
 def _is_advanced(node: Match) -> bool:
     first = node.order[0]
-    type_ = next(i.type for i in node.columns if i.name == first.column)
     return (
         not (node.recognizer.per_part and any(s.offset > 0 for s in node.shifts))
-        and type_.is_temporal
+        and _time(node).type.is_temporal
         and not first.desc
         and first.nulls_first
         and not any(i.type.is_floating for i in node.partition)
     )
+
+
+def _time(node: Match) -> Item:
+    """What rows are ordered by first."""
+    return next(i for i in node.columns if i.name == node.order[0].column)
 
 
 def _over_rows(kept: KeptViews, node: Match, length: Length, buckets: int) -> tuple[Map, Runs]:
@@ -79,7 +85,7 @@ def _over_rows(kept: KeptViews, node: Match, length: Length, buckets: int) -> tu
     partition = node.partition or (Item("any", Scalar.number(1), SparkType("int")),)
     keys = tuple(Item(i.name, column(i.name, i.value, i.type), i.type) for i in partition)
     columns = tuple(Item(i.name, column(i.name, i.value, i.type), i.type) for i in node.columns)
-    at = next(i for i in node.columns if i.name == node.order[0].column)
+    at = _time(node)
     part = column("time_part", part_of(at.value, at.type, length), BIGINT)
     period = period_of(at.value, at.type, length)
     slot = period

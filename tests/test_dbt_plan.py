@@ -67,6 +67,7 @@ def test_a_plan_is_what_the_run_does(shop: Project) -> None:
 
 @pytest.mark.long
 def test_rebuilds_and_refusals(shop: Project) -> None:
+    shop.dbt("run", "-s", "big_orders")
     shop.write(
         "models/big_orders.sql", "select order_id from {{ source('raw', 'orders') }} where amount >= 60"
     )

@@ -77,6 +77,13 @@ def test_deltas_of_a_scenario(located: Located, meaning: Meaning) -> None:
     assert not problems, "\n".join(problems)
 
 
+def test_deltas_of_a_deep_chain(meaning: Meaning) -> None:
+    """Of an aggregate within another, which a statement has twice, Spark cannot compare what it concludes."""
+    (located,) = (s for s in SCENARIOS if s.scenario.id == "long_chains/all-constructs-ten-deep")
+    problems = meaning.problems(Subject.of_scenario(located.scenario), deltas=True)
+    assert not problems, "\n".join(problems)
+
+
 def test_what_spark_refuses_is_there() -> None:
     assert {located.scenario.id for located in SCENARIOS} >= REFUSED
 

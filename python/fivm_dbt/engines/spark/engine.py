@@ -22,6 +22,7 @@ from fivm_dbt.engines.spark.introspect import Described, describe_relation, view
 from fivm_dbt.engines.spark.local_rows import (
     FEW,
     apart,
+    checkpointed,
     deferred,
     length,
     local_rows,
@@ -274,7 +275,7 @@ class SparkEngine:
     def _cut(self, frame: DataFrame) -> DataFrame:
         """The rows of a query, which do not know what they were computed from."""
         every = unordered(frame)
-        rows = every.localCheckpoint()
+        rows = checkpointed(every)
         for name, counts in self._counts.items():
             if counts is None:
                 self._counts[name] = observed(every, name)

@@ -46,6 +46,9 @@ _MANY = 1_000_000
 _NUMBER, _ROW = "__fivm_query", "__fivm_row_"
 
 
+_CONCLUSIONS = "spark.sql.constraintPropagation.enabled"
+
+
 def unordered(frame: DataFrame) -> DataFrame:
     """The same rows, to be cut from what they are computed from.
 
@@ -53,6 +56,29 @@ def unordered(frame: DataFrame) -> DataFrame:
     columns that the rows do not have, and then fails whoever reads them twice in a statement.
     """
     return frame.coalesce(_MANY)
+
+
+def checkpointed(frame: DataFrame) -> DataFrame:
+    """The same rows, computed: they do not know what they were computed from.
+
+    Spark keeps what it concludes of them, and compares it. It cannot compare every conclusion: of an aggregate without
+    keys that a statement has twice it makes a subquery, and fails at one within another (Spark 4.2). Then the rows
+    are computed once more, and nothing is concluded.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return frame.localCheckpoint()
+    except Py4JJavaError as error:
+        if "UnresolvedException" not in str(error.java_exception.toString()):
+            raise
+    session = frame.sparkSession
+    before = session.conf.get(_CONCLUSIONS)
+    session.conf.set(_CONCLUSIONS, "false")
+    try:
+        return frame.localCheckpoint()
+    finally:
+        session.conf.set(_CONCLUSIONS, before)
 
 
 def deferred(frame: DataFrame, name: str, counts: Sequence[str]) -> DataFrame:

@@ -37,9 +37,9 @@ test-spark: setup ## tests on local Spark + Delta, in two sessions
 	$(BIN)/pytest tests -m "spark and not long" -n 2 --dist loadfile -q --durations=10
 
 # What ARGS choose may all be in one of the two: pytest says 5 where there is nothing to run.
-test-long: test-long-duckdb test-long-spark ## everything else, two hours; ARGS='-k random_on_spark' for a part
+test-long: test-long-duckdb test-long-spark ## everything else, three hours; ARGS='-k random_on_spark' for a part
 
-test-long-duckdb: $(INSTALLED) ## of that what needs no Java, an hour
+test-long-duckdb: $(INSTALLED) ## of that what needs no Java, an hour and a half
 	$(BIN)/pytest tests -m "(more or long) and not spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
 
 test-long-spark: setup ## and the rest, on Spark

@@ -191,7 +191,7 @@ def test_many_random_scenarios(
 ) -> None:
     """Three times as many, in some chunks with every statement derived.
 
-    Three of four families of constructs stand in a subquery of another one; which ones do not, other seeds have.
+    Of four pairs of families of constructs three stand in each other; the fourth other seeds have.
     """
     if chunk % 5:
         cache_statements(monkeypatch)

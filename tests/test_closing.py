@@ -79,6 +79,28 @@ def test_only_what_may_change_is_kept() -> None:
     )
 
 
+def _known_periods(bench: Bench) -> int:
+    """Of how many periods the last marks of keys know that there are rows in them, at the most."""
+    (marks,) = (v for v in bench.plan.stored if v.reason.startswith("the state of a pattern"))
+    ((many,),) = bench.engine.query(f"select max(cardinality(heads)) from {marks.name}")
+    return int(str(many))
+
+
+@pytest.mark.parametrize("apply", ["merge", "replace", "append"])
+def test_what_a_key_knows_does_not_grow_with_its_history(apply: str) -> None:
+    bench, for_ever = (_bench(lateness=late, meta={"fivm_apply": apply}) for late in ("2 days", None))
+    for one in (bench, for_ever):
+        one.refresh()
+        _days(one, range(9))
+    assert _known_periods(for_ever) == 9
+    # Those that are open, and the last one before them, from which a row that comes is run.
+    assert _known_periods(bench) == 4
+    assert bench.changed("p", [(1, _at(6.01), 7, 0)]).action == "refreshed"
+    assert bench.changed("p", [(1, _at(5.9), 7, 0)]).action == "rebuilt"
+    assert _known_periods(bench) == 9
+    assert bench.changed("p", [(1, _at(3.5), 7, 0)]).action == "refreshed", "a build knows all of them again"
+
+
 def test_rows_that_come_in_time_are_before_others() -> None:
     bench = _bench()
     bench.refresh()

@@ -321,6 +321,15 @@ DELTAS = (
         tests="tests/test_closing.py",
     ),
     Mutant(
+        "periods-forgotten-too-early",
+        "the last mark of a key forgets a period to which a row may still come in time",
+        "features/match/delta/marks.py",
+        "MarksDelta._kept_heads",
+        old="- {self.runs.open_slots}",
+        new="+ {self.runs.open_slots}",
+        tests="tests/test_closing.py",
+    ),
+    Mutant(
         "closed-without-a-look",
         "rows that come later than promised are taken as if they had come in time",
         "refresh/closed.py",

@@ -214,6 +214,7 @@ class MaintainedRun(GuardedRun):
             late = came_too_late(self.plan, self.first_open, update.touched)
             if late is not None:
                 return self._build(state, late)
+            self.first_open = first_open_after(self.plan, self.first_open, update.touched)
             binding = self._plan_writes(update)
             kept = frozenset(name for name in binding.changed if snapshots.get(name) is not None)
             written = snapshots | write_snapshots(self.plan, self.engine, binding, kept)
@@ -296,7 +297,6 @@ class MaintainedRun(GuardedRun):
         had_tail, self.tail = bool(self.tail.views), Tail()
         if not had_tail:
             replaced = self._replaced(update.changed_per_partition)
-            self.first_open = first_open_after(self.plan, self.first_open, update.touched)
             vectors = self.vectors if self._may_delete else None
             binding = update.plan_writes(replaced, self.sizes, vectors, closed(self.plan, self.first_open))
             self.vectors = update.deleted(self.vectors)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.features.match.ir.match import KEYS
-from fivm_dbt.features.match.ir.runs import Runs
+from fivm_dbt.features.match.ir.runs import HEADS, Runs
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.node import Item, Node, Side
 from fivm_dbt.ir.reads import Scan
@@ -15,6 +15,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import COUNT
 
 FIRST_PART, LAST_PART, FIRST_AT, IS_ADDED = "first_part", "last_part", "first_at", "is_added"
+LAST_OWN, KEPT_HEADS = "last_own", "kept_heads"
 IS_APPENDED, LOW, UPTO, OLDS, END = "is_appended", "low_part", "upto_part", "old_marks", "end_part"
 
 
@@ -68,6 +69,11 @@ class Columns:
         """Whether a row of a scan of the kept rows is of a key."""
         pairs = ((self.of(rows, k.value), Scalar.column(keys, k.name)) for k in self.runs.keys)
         return tuple(over("a.x <=> a.y", x=x, y=y) for x, y in pairs)
+
+    @property
+    def heads(self) -> str:
+        """The column of the first parts of periods that marks of a key are written with."""
+        return last(HEADS) if self.runs.open_slots is None else KEPT_HEADS
 
     def latest(self, alias: str) -> Scalar:
         """The slot of a key's last mark."""

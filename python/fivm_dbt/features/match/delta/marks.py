@@ -27,6 +27,8 @@ from fivm_dbt.features.match.delta.columns import (
     FIRST_PART,
     IS_ADDED,
     IS_APPENDED,
+    KEPT_HEADS,
+    LAST_OWN,
     LAST_PART,
     LOW,
     UPTO,
@@ -36,8 +38,8 @@ from fivm_dbt.features.match.delta.columns import (
     written,
 )
 from fivm_dbt.features.match.delta.reruns import Reruns
-from fivm_dbt.features.match.ir.runs import AT, BASE, HEADS, MARK, PART, SLOT, Runs
-from fivm_dbt.ir.aggregate import Aggregate
+from fivm_dbt.features.match.ir.runs import AT, BASE, HEADS, MARK, OWN, PART, SLOT, Runs
+from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.node import Item
 from fivm_dbt.ir.nodes import Explode, Filter, Join, Map, UnionAll
 from fivm_dbt.ir.one_sided import OuterJoin
@@ -112,12 +114,15 @@ class MarksDelta:
         delta, keys = columns.delta, columns.keys("changed_keys")
         part, at = columns.of(delta.alias, runs.part), columns.of(delta.alias, runs.at.value)
         known = {"part": part, "at": at, "n": Scalar.column(delta.alias, COUNT)}
-        calls = (
+        calls: tuple[AggregateCall, ...] = (
             written(FIRST_PART, over("MIN(a.part)", **known), BIGINT),
             written(LAST_PART, over("MAX(a.part)", **known), BIGINT),
             written(FIRST_AT, over("MIN(a.at)", **known), runs.at.type),
             written(IS_ADDED, over("MIN(a.n) > 0 AND COUNT(*) = COUNT(a.at)", **known), BOOLEAN),
         )
+        if runs.open_slots is not None:
+            own = columns.of(delta.alias, runs.own)
+            calls += (written(LAST_OWN, over("MAX(a.own)", own=own), BIGINT),)
         by = tuple(Item(k.name, columns.of(delta.alias, k.value), k.type) for k in runs.keys)
         grouped = Aggregate(delta, "changed_keys", by, calls)
         shown = (Item(c.name, Scalar.column("changed_keys", c.name), c.type) for c in calls)
@@ -137,15 +142,33 @@ class MarksDelta:
         is_appended = f"COALESCE(a.{IS_ADDED} AND {is_behind}, FALSE)"
         before = f"TRANSFORM(FILTER(a.{HEADS}, h -> h.{PART} < a.{FIRST_PART}), h -> h.{PART})"
         behind = f"TRY_ELEMENT_AT(FILTER(a.{HEADS}, h -> h.{PART} > a.{LAST_PART}), {_AHEAD + 1}).{PART}"
+        low = f"COALESCE(ARRAY_MAX({before}), a.{FIRST_PART})"
         items = (
             *columns.keys("changed"),
             *(Item(n, known[n], BIGINT) for n in (FIRST_PART, LAST_PART)),
             Item(IS_APPENDED, over(is_appended, **known), BOOLEAN),
-            Item(LOW, over(f"COALESCE(ARRAY_MAX({before}), a.{FIRST_PART})", **known), BIGINT),
+            Item(LOW, over(low, **known), BIGINT),
             Item(UPTO, over(behind, **known), BIGINT),
             *(Item(last(n), Scalar.column("last", n), t) for n, t in self.runs.mark_fields),
+            *self._kept_heads(low, known),
         )
         return Map(OuterJoin(changed, latest, predicates), "starts", items)
+
+    def _kept_heads(self, low: str, known: dict[str, Scalar]) -> tuple[Item, ...]:
+        """Of the first parts of periods those that may be asked for yet: the last one that is closed, and later ones.
+
+        The slot of the last changed row says what is closed, as it says for the whole model
+        (:mod:`fivm_dbt.refresh.closed`): by a row that has come before, only a build may know of.
+        """
+        if self.runs.open_slots is None:
+            return ()
+        known = known | {LAST_OWN: Scalar.column("changed", LAST_OWN)}
+        is_closed = f"h.{OWN} < a.{LAST_OWN} - {self.runs.open_slots}"
+        closed = f"ARRAY_MAX(TRANSFORM(FILTER(a.{HEADS}, h -> {is_closed}), h -> h.{PART}))"
+        # Found once, and not for each period.
+        first = f"ARRAY(LEAST({low}, COALESCE({closed}, TRY_ELEMENT_AT(a.{HEADS}, 1).{PART})))"
+        kept = f"ELEMENT_AT(TRANSFORM({first}, f -> FILTER(a.{HEADS}, head -> head.{PART} >= f)), 1)"
+        return (Item(KEPT_HEADS, over(kept, **known), self.runs.heads_type),)
 
     def _appended(self) -> Filter:
         starts = self._columns.staged("starts", self._starts(), "appended")
@@ -158,7 +181,7 @@ class MarksDelta:
         items = (
             *self._columns.keys("appended"),
             Item(BASE, base, self.runs.base_type),
-            Item(HEADS, Scalar.column("appended", last(HEADS)), self.runs.heads_type),
+            Item(HEADS, Scalar.column("appended", self._columns.heads), self.runs.heads_type),
         )
         appended = Map(self._appended(), "began", items)
         return UnionAll((appended, self._reruns.beginnings()), "began")

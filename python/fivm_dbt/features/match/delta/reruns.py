@@ -90,7 +90,7 @@ class Reruns:
         if is_near:
             heads = f"FILTER(a.heads, h -> h.{PART} >= a.low AND h.{PART} < a.upto)"
         known = {
-            "heads": Scalar.column("late", last(HEADS)),
+            "heads": Scalar.column("late", columns.heads),
             "low": Scalar.column("late", LOW),
             "upto": Scalar.column("late", UPTO),
         }
@@ -132,7 +132,7 @@ class Reruns:
             written(name, over("MIN(a.x)", x=Scalar.column("places", name)), BIGINT)
             for name in (FIRST_PART, LAST_PART)
         )
-        heads = over("ANY_VALUE(a.x)", x=Scalar.column("late", last(HEADS)))
+        heads = over("ANY_VALUE(a.x)", x=Scalar.column("late", columns.heads))
         by_key = Aggregate(
             joined,
             "old_keys",
@@ -256,7 +256,7 @@ class Reruns:
         heads = over(
             f"CONCAT(a.near, FILTER(a.heads, h -> h.{PART} >= a.upto))",
             near=Scalar.column("near_last", HEADS),
-            heads=Scalar.column("late", last(HEADS)),
+            heads=Scalar.column("late", columns.heads),
             upto=Scalar.column("late", UPTO),
         )
         parts = {n: Scalar.column("late", last(n)) for n, _ in runs.mark_fields} | {HEADS: heads}

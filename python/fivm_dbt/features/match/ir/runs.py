@@ -33,7 +33,8 @@ class Runs(Node):
     ``inputs`` are the rows, and what each key begins with, if not with nothing: the mark ``base`` before its rows, or
     of the part of its first ones, and the ``heads`` of its periods. Then a key without rows has its base alone.
     ``part`` and ``own`` are the part of a row and the slot of its period, over the rows, as are ``keys``, ``columns``,
-    and ``at``, by which it is ordered first. ``latest`` is the slot of a key's last mark, over KEYS.
+    and ``at``, by which it is ordered first. ``latest`` is the slot of a key's last mark, over KEYS. So many slots
+    before that of a key's newest row are open (``open_slots``): it is promised that nothing comes to earlier ones.
     """
 
     is_item = True
@@ -50,6 +51,7 @@ class Runs(Node):
     shifts: tuple[Shift, ...]
     recognizer: Recognizer
     items: tuple[Item, ...]
+    open_slots: int | None = None
 
     def __post_init__(self) -> None:
         values = (i.value for i in (*self.keys, self.at, *self.columns))

@@ -13,6 +13,8 @@ has passed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.features.match.delta.marks import marks_of
@@ -56,6 +58,8 @@ def by_marks(kept: KeptViews, node: Match, parts: WantedParts) -> Node | None:
     closing = parts.closing(kept, node.input, _time(node).value, period, parts.buckets or 1)
     scan = kept.keep(rows, (), reason, column_of(runs.own), bounded_by, closing)
     runs = _with_rows(runs, scan, buckets)
+    if closing is not None:
+        runs = replace(runs, open_slots=closing.periods * closing.buckets)
     marks = kept.alias()
     reason = "the state of a pattern at the end of each time part"
     marked = kept.keep(marks_of(runs, marks), (), reason, SLOT, PART if has_short_parts else None)

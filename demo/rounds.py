@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -45,7 +46,11 @@ class WrongBatchError(Exception):
 
 
 def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round | None = None) -> Round:
-    """Apply, refresh, recompute, compare; what the round ``before_it`` recomputed stands if the batch is empty."""
+    """Apply, refresh, recompute, compare.
+
+    What the round ``before_it`` recomputed stands for models that read nothing of what the batch touches: they are
+    compared with it once more.
+    """
     before = versions()
     with progress.doing("changing the raw data") as changing:
         apply(spark, batch)
@@ -56,9 +61,18 @@ def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round
         runs = DEMO.run(lambda run: progress.line(f"{run.model:<24}{run.action:<14}{run.seconds:6.1f} s"))
     dbt_seconds = time.perf_counter() - started
     written = moved(start, versions())
-    stands = {} if before_it is None or batch.touches else {o.run.model: o for o in before_it.outcomes}
+    again = reached(batch.touches, runs)
+    stands = {o.run.model: o for o in before_it.outcomes if o.run.model not in again} if before_it else {}
     outcomes = tuple(Outcome(run, _recompute(spark, run, stands.get(run.model), progress)) for run in runs)
     return Round(batch, changing.seconds, dbt_seconds, tuple(written), outcomes)
+
+
+def reached(touches: frozenset[str], runs: Sequence[ModelRun]) -> frozenset[str]:
+    """The models that read what has been touched, also by way of other models."""
+    found: frozenset[str] = frozenset()
+    while (more := frozenset(run.model for run in runs if run.reads & (touches | found))) != found:
+        found = more
+    return found
 
 
 def _check_touched(batch: Batch, changed: list[str]) -> None:

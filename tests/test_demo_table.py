@@ -11,7 +11,7 @@ from demo.checks import remarks
 from demo.dbt_runs import ModelRun
 from demo.readme import write_table
 from demo.recompute import Recompute
-from demo.rounds import Outcome, Round
+from demo.rounds import Outcome, Round, reached
 
 PLACE = "before\n<!-- demo-table -->\nold\n<!-- /demo-table -->\nafter\n"
 
@@ -71,3 +71,17 @@ def test_who_takes_more_than_the_bar_is_told() -> None:
         "weather_delays: the batches of flights took 3.0 s, 0.75 of their recompute's 4.0 s"
     ]
     assert remarks(ROUNDS) == []
+
+
+def test_models_that_read_nothing_of_a_batch_are_not_recomputed() -> None:
+    reads = {
+        "per_day": {"flights"},
+        "per_month": {"per_day"},
+        "weather": {"weather_raw"},
+        "names": {"airports"},
+    }
+    runs = [ModelRun(model, 1.0, "refreshed", reads=frozenset(names)) for model, names in reads.items()]
+    runs.reverse()
+    assert reached(frozenset({"flights"}), runs) == {"per_day", "per_month"}
+    assert reached(frozenset({"weather_raw", "airports"}), runs) == {"weather", "names"}
+    assert reached(frozenset(), runs) == frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import combinations
 from pathlib import Path
@@ -24,6 +25,7 @@ from fivm_dbt.parts.length import Length
 from fivm_dbt.parts.parted import TimeParts
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.request import ModelRequest
+from fixtures import browser
 from fixtures.models import plan_of, relation
 
 COLUMNS = {
@@ -219,9 +221,28 @@ def test_a_model_that_is_computed_by_parts_shows_what_it_reads() -> None:
 
 def test_pages_without_a_tree() -> None:
     single = plan_of("select ksn, count(*) as n from item group by ksn", [relation("item", COLUMNS["item"])])
-    assert "No view tree: nothing is joined" in page(single)
+    assert "No view tree: no inner join needs one." in page(single)
     assert pdf(single).startswith(b"%PDF")
     assert "the model is recomputed" in page(_plan(fivm_strategy="reevaluate"))
+
+
+@pytest.mark.long
+def test_a_left_join_in_a_browser(repository: Path, tmp_path: Path) -> None:
+    """``FIVM_UPDATE=1`` writes the picture in the docs anew."""
+    tables = "create table customers (customer_id int, customer string, city string);\n"
+    tables += "create table orders (order_id int, customer_id int, amount decimal(10, 2));\n"
+    query = "select c.customer_id, c.customer, o.order_id, o.amount\nfrom customers c\n"
+    file = tmp_path / "left_mart.sql"
+    file.write_text(f"{tables}{query}left join orders o on c.customer_id = o.customer_id\n")
+    done = CliRunner().invoke(main, ["explain", str(file), "--format", "html"])
+    assert done.exit_code == 0, done.output
+    html = tmp_path / "page.html"
+    html.write_text(done.output)
+    assert "analytics.left_mart</h1>" in browser.shown(f"file://{html}")
+    picture = browser.pictured(f"file://{html}", tmp_path / "page.png", 1_000, 950)
+    assert len(picture) > 20_000
+    if os.environ.get("FIVM_UPDATE"):
+        (repository / "docs" / "images" / "explain_page.png").write_bytes(picture)
 
 
 def test_pdf_has_a_page_per_picture() -> None:

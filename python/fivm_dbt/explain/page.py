@@ -54,6 +54,7 @@ def _theory(plan: Plan, measured: Measured | None) -> list[dict[str, Any]]:
 def _flow(plan: Plan, measured: Measured | None) -> dict[str, Any]:
     """The story, and its picture."""
     drawing, by_relation = flow_drawing(plan, measured), input_colours(plan)
+    noted = [box for box in drawing.boxes if box.notes]
     return {
         "heading": "In short",
         "story": story(plan),
@@ -61,7 +62,8 @@ def _flow(plan: Plan, measured: Measured | None) -> dict[str, Any]:
         "costs": (),
         "relations": _legend(by_relation, {i.name for i in plan.inputs if i.is_static}),
         "pictures": [_picture(drawing, by_relation, "from the inputs, through inner views, to the model")],
-        "views": _rows(box for box in drawing.boxes if box.notes),
+        # Names are words here, as many lines as they need.
+        "views": [row | {"name": " ".join(box.lines)} for row, box in zip(_rows(noted), noted, strict=True)],
         "texts": [],
     }
 

@@ -159,7 +159,7 @@ class Plan:
     @property
     def why_no_tree(self) -> str:
         """Why there is no view tree, where there is none."""
-        return "nothing is joined that one is kept of"
+        return "no inner join needs one"
 
     @property
     def not_repeatable(self) -> str | None:

@@ -13,6 +13,7 @@ from fixtures.typed import PROGRAMS, settings, typed
 
 EXAMPLE = REPOSITORY / "examples" / "airflow"
 ENVIRONMENT = REPOSITORY / ".cache" / "airflow"
+LOG = REPOSITORY / "docs" / "airflow-log.txt"
 DAGS = ("shop", "shop_audit", "shop_backfill", "shop_by_model")
 
 
@@ -26,9 +27,17 @@ def airflow() -> Path:
     return programs / "airflow"
 
 
+def _for_readers(told: str, home: Path) -> str:
+    """A log without the places of this machine."""
+    lines = (line.rstrip() for line in told.splitlines())
+    plain = (line.replace(str(home), "~").replace(str(REPOSITORY), "fivm_dbt") for line in lines)
+    return "\n".join(line for line in plain if line) + "\n"
+
+
 @pytest.mark.long
 @pytest.mark.spark
 def test_the_example_runs(airflow: Path, tmp_path: Path) -> None:
+    """``FIVM_UPDATE=1`` writes the log in the docs anew."""
     project = tmp_path / "shop"
     env = settings(tmp_path) | {
         "SHOP_PROJECT": str(project),
@@ -49,6 +58,8 @@ def test_the_example_runs(airflow: Path, tmp_path: Path) -> None:
     listed = type_("airflow dags list --output plain")
     assert all(name in listed for name in DAGS)
     told = type_("airflow dags test shop")
+    if os.environ.get("FIVM_UPDATE"):
+        LOG.write_text(_for_readers(told, tmp_path), encoding="utf-8")
     assert "fivm: fivm_revenue_by_day: built" in told and "state=success" in told
     told = type_("airflow dags test shop_by_model")
     assert "fivm: fivm_revenue_by_day: no change" in told or "refreshed" in told

@@ -1,8 +1,8 @@
 """A struct with a NULL among its fields comes first in Spark and last in DuckDB.
 
 A struct that is written where it is compared, as completed texts have it, is compared by another one, which says of
-each field first whether it is there. Of a struct in a column the fields are not known: :mod:`duckdb_meaning` refuses
-it.
+each field first whether it is there. So is what is cast to the type of a struct. Of another struct in a column the
+fields are not known: :mod:`duckdb_meaning` refuses it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,16 @@ def order_key(value: exp.Expr) -> exp.Expr | None:
     >>> written = sqlglot.parse_one("if(a is null, null, struct(a, b))", dialect="spark")
     >>> print(order_key(written).sql("duckdb"))
     CASE WHEN a IS NULL THEN NULL ELSE {'f1': NOT a IS NULL, 'f2': a, 'f3': NOT b IS NULL, 'f4': b} END
+    >>> print(order_key(sqlglot.parse_one("cast(v as struct<a: int>)", dialect="spark")).sql("duckdb"))
+    CASE WHEN v IS NULL THEN NULL ELSE {'f1': NOT (v.a) IS NULL, 'f2': v.a} END
     """
     inner = value.unnest()
+    if isinstance(inner, exp.Cast) and inner.to.is_type(exp.DType.STRUCT):
+        return order_key(
+            exp.case()
+            .when(exp.Is(this=inner.this.copy(), expression=exp.Null()), exp.Null())
+            .else_(_taken_apart(inner))
+        )
     if isinstance(inner, _WRITTEN):
         parts = [part for field in _fields(inner) for part in _ordered(field)]
         names = (exp.to_identifier(f"f{number}") for number, _ in enumerate(parts, start=1))
@@ -54,6 +62,17 @@ def order_key(value: exp.Expr) -> exp.Expr | None:
             result.replace(key)
         return copy
     return None
+
+
+def _taken_apart(value: exp.Cast) -> exp.Struct:
+    """The fields of a struct of a known type, as a struct that is written."""
+    fields = []
+    for field in value.to.expressions:
+        taken = exp.Dot(this=value.this.copy(), expression=field.this.copy())
+        kind = field.args["kind"]
+        part = exp.cast(taken, kind.copy()) if kind.is_type(exp.DType.STRUCT) else taken
+        fields.append(exp.PropertyEQ(this=field.this.copy(), expression=part))
+    return exp.Struct(expressions=fields)
 
 
 def ordered_values(value: exp.Expr) -> Iterator[exp.Expr]:

@@ -7,7 +7,7 @@ JARS := .venv/.jars
 FILES ?= $(wildcard tests/scenarios/*.jsonl tests/saved_cases/*.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-fast test-more test-spark test-long test-long-duckdb test-long-spark random mutants size golden check format bench bench-large project queries constructs demo demo-learning replay clean
+.PHONY: help setup test test-fast test-more test-spark test-long test-long-duckdb test-long-spark versions random mutants size golden check format bench bench-large project queries constructs demo demo-learning replay clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ test-long-duckdb: $(INSTALLED) ## of that what needs no Java, an hour and a half
 
 test-long-spark: setup ## and the rest, on Spark
 	$(BIN)/pytest tests -m "long and spark" -n 2 --dist worksteal -q $(ARGS) || test $$? -eq 5
+
+versions: $(INSTALLED) ## the quickstart and the tests on Spark with each set of versions; ARGS='-p 3.11'
+	$(BIN)/nox --session versions $(ARGS)
 
 random: $(INSTALLED) ## random queries of your choice over random changes; ARGS='--only "left join" --seeds 50'
 	PYTHONPATH=tests $(BIN)/python -m generator $(ARGS)
@@ -95,5 +98,5 @@ replay: $(INSTALLED) ## replay scenarios; FILES=... for your own, ARGS='--engine
 	$(BIN)/fivm replay $(FILES) $(ARGS)
 
 clean: ## remove what the targets above have made
-	rm -rf .venv .demo .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf .venv .nox .demo .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 	find python -name '*.egg-info' -prune -exec rm -rf {} +

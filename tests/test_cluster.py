@@ -17,17 +17,12 @@ import pytest
 
 from dbt_project import HERE
 from fivm_dbt.engines.spark.delta_lake.jars import find_java
+from over_network import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 WORKERS = 2
 DEPLOY = "org.apache.spark.deploy"
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _listens(port: int) -> bool:
@@ -39,7 +34,7 @@ def _listens(port: int) -> bool:
 def master(tmp_path: Path) -> Iterator[str]:
     """The address of a master with two workers of one core each."""
     home = Path(pyspark.__file__).parent
-    java, port = find_java().executable, _free_port()
+    java, port = find_java().executable, free_port()
     address = f"spark://127.0.0.1:{port}"
     base = [java, "-Xmx256m", "-cp", f"{home}/jars/*"]
     # What Spark's own scripts set before they start a worker.

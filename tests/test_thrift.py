@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass
 from itertools import combinations_with_replacement, count
 from pathlib import Path
 from typing import Any
@@ -18,12 +13,11 @@ from typing import Any
 import pytest
 from pyhive import hive
 
-from dbt_project import HERE, Project
-from everyday import change, inner_views, is_exact, with_inner_view
-from fivm_dbt.engines.spark.engine import Answer, SparkEngine
+from dbt_project import Project
+from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.plan.model.head import Note
-from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.formats import FORMAT
+from over_network import Connection, goes_through_a_day, started_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -37,51 +31,18 @@ shop:
 """
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What a statement has answered, as a frame of pyspark's is asked for it."""
-
-    found: Sequence[Row]
-
-    def collect(self) -> Sequence[Row]:
-        return self.found
-
-
-class Connection:
-    """A connection to the server, with which a :class:`Project` and an engine can be used like a session."""
-
-    def __init__(self, port: int) -> None:
-        self._cursor = hive.connect(host="127.0.0.1", port=port, auth="NONE", username="test").cursor()
-
-    def sql(self, statement: str) -> Rows:
-        return Rows(self.execute(statement, fetch=True).rows)
-
-    def execute(self, sql: str, *, fetch: bool) -> Answer:
-        self._cursor.execute(sql)
-        description = self._cursor.description or []
-        rows = tuple(tuple(row) for row in self._cursor.fetchall()) if description else ()
-        return Answer(tuple(column[0].split(".")[-1] for column in description), rows)
-
-
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        number = int(free.getsockname()[1])
-    directory = tmp_path_factory.mktemp("server")
-    command = [sys.executable, str(HERE / "thrift_server.py"), str(directory), str(number)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory
-    ) as server:
-        assert server.stdout is not None and server.stdin is not None
-        assert any(line == "ready\n" for line in server.stdout), "the server has not started"
+    with started_server(tmp_path_factory.mktemp("server")) as number:
         yield number
-        server.stdin.close()
-        server.terminate()
+
+
+def _connection(port: int) -> Connection:
+    return Connection(host="127.0.0.1", port=port, auth="NONE", username="test")
 
 
 def _shop(root: Path, name: str, port: int, threads: int = 1) -> Project:
-    connection: Any = Connection(port)
+    connection: Any = _connection(port)
     shop = Project.create(connection, root, name)
     shop.write("profiles.yml", PROFILE.format(port=port, threads=threads))
     return shop
@@ -89,21 +50,7 @@ def _shop(root: Path, name: str, port: int, threads: int = 1) -> Project:
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_project(threads: int, tmp_path: Path, port: int) -> None:
-    """Build, all kinds of changes, nothing: exact, also by the project's own tests, and by statements alone."""
-    shop = _shop(tmp_path / "shop", f"over_thrift_{threads}", port, threads)
-    with_inner_view(shop)
-    shop.dbt("build")
-    assert is_exact(shop)
-    change(shop)
-    changed = shop.dbt("build")
-    assert set(changed.actions().values()) == {"refreshed"}
-    assert changed.figures("revenue_by_day")["rows_read"] is None, "over a network nobody tells what was read"
-    assert is_exact(shop)
-    assert inner_views(shop)
-    before = shop.versions()
-    nothing = shop.dbt("run", "--exclude", "customers")
-    assert set(nothing.actions().values()) == {"no change"}
-    assert shop.versions() == before
+    goes_through_a_day(_shop(tmp_path / "shop", f"over_thrift_{threads}", port, threads))
 
 
 def test_the_ansi_mode_that_a_profile_asks_for(port: int) -> None:
@@ -134,7 +81,7 @@ _numbers = count(1)
 @pytest.mark.parametrize("kinds", list(combinations_with_replacement(WRITES, 2)), ids="-".join)
 def test_of_two_at_once_one_commits(kinds: tuple[str, str], port: int) -> None:
     """Two connections send a write of the same number each: one of them is made, the other one is nothing."""
-    sides = [SparkEngine(Connection(port).execute) for _ in kinds]
+    sides = [SparkEngine(_connection(port).execute) for _ in kinds]
     table = f"races_{'_'.join(kinds).lower()}"
     sides[0].run(f"CREATE OR REPLACE TABLE {table} USING DELTA AS SELECT 1 AS k, 10 AS x")
     made = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -207,6 +208,19 @@ def test_which_patterns_have_marks(clause: str, *, has_marks: bool) -> None:
     reasons = [view.reason for view in plan.helpers]
     assert ("the state of a pattern at the end of each time part" in reasons) is has_marks
     assert has_marks or reasons == ["the rows from which keys are recomputed"]
+
+
+def test_patterns_of_one_model_share_their_rows() -> None:
+    """Where they look at the same columns of one input; each has marks of its own."""
+    clause = "partition by k order by at measures count(*) as n pattern (a b+) define b as x {} prev(x)"
+    branches = [
+        f"select k, n, '{sign}' as kind from m match_recognize ({clause.format(sign)}) as p_{n}"
+        for n, sign in enumerate("<>")
+    ]
+    plan = plan_of(" union all ".join(branches), [relation("m", COLUMNS)])
+    reasons = Counter(view.reason for view in plan.helpers)
+    assert reasons["the rows of a pattern, by period"] == 1
+    assert reasons["the state of a pattern at the end of each time part"] == 2
 
 
 @pytest.mark.parametrize(

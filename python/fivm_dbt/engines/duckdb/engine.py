@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -50,6 +51,11 @@ def _for_tiny_ones() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def _detach(catalog: str) -> None:
+    """Let go of the tables of a tiny engine, if that has not been done."""
+    _for_tiny_ones().execute(f"DETACH DATABASE IF EXISTS {catalog}")
+
+
 class DuckDbEngine:
     """An :class:`~fivm_dbt.refresh.engine.Engine` over an in-memory DuckDB.
 
@@ -68,6 +74,8 @@ class DuckDbEngine:
             self._connection.execute(f"ATTACH ':memory:' AS {self._catalog}")
             # Tables are its own, macros those of all.
             self._connection.execute(f"SET search_path = '{self._catalog},memory'")
+            # Its tables take memory of all, also of engines that nobody closes.
+            weakref.finalize(self, _detach, self._catalog).atexit = False
         for setting in SETTINGS:
             self._connection.execute(setting)
         self.tables = TableStore(self._connection, keep, shares_copies=tiny)
@@ -140,7 +148,7 @@ class DuckDbEngine:
     def close(self) -> None:
         if self._catalog is not None:
             self._connection.execute("USE memory")
-            self._connection.execute(f"DETACH {self._catalog}")
+            _detach(self._catalog)
         self._connection.close()
 
     def run(self, sql: str) -> None:

@@ -75,7 +75,7 @@ class DuckDbEngine:
             # Tables are its own, macros those of all.
             self._connection.execute(f"SET search_path = '{self._catalog},memory'")
             # Its tables take memory of all, also of engines that nobody closes.
-            weakref.finalize(self, _detach, self._catalog).atexit = False
+            weakref.finalize(self, _detach, self._catalog)
         for setting in SETTINGS:
             self._connection.execute(setting)
         self.tables = TableStore(self._connection, keep, shares_copies=tiny)

@@ -51,7 +51,7 @@ class ModelRun:
     rows_merged: int = 0
     rows_read: int | None = None
     scans: tuple[Scan, ...] = ()
-    reads: frozenset[str] = frozenset()
+    reads: tuple[str, ...] = ()
     compiled_sql: str = field(default="", repr=False)
 
 
@@ -134,7 +134,7 @@ def _model_run(result: Any) -> ModelRun:
         rows_merged=int(said.get("rows_merged") or 0),
         rows_read=said.get("rows_read"),
         scans=tuple(Scan(bare(s["relation"]), int(s["rows"])) for s in said.get("scans", ())),
-        reads=frozenset(each.split(".")[-1] for each in result.node.depends_on.nodes),
+        reads=tuple(each.split(".")[-1] for each in result.node.depends_on.nodes),
         compiled_sql=result.node.compiled_code or "",
     )
 

@@ -70,7 +70,9 @@ def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round
 def reached(touches: frozenset[str], runs: Sequence[ModelRun]) -> frozenset[str]:
     """The models that read what has been touched, also by way of other models."""
     found: frozenset[str] = frozenset()
-    while (more := frozenset(run.model for run in runs if run.reads & (touches | found))) != found:
+    while (
+        more := frozenset(run.model for run in runs if not (touches | found).isdisjoint(run.reads))
+    ) != found:
         found = more
     return found
 

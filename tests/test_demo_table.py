@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from demo.checks import remarks
 from demo.dbt_runs import ModelRun
 from demo.readme import write_table
 from demo.recompute import Recompute
+from demo.report import write_json
 from demo.rounds import Outcome, Round, reached
 
 PLACE = "before\n<!-- demo-table -->\nold\n<!-- /demo-table -->\nafter\n"
@@ -80,8 +82,16 @@ def test_models_that_read_nothing_of_a_batch_are_not_recomputed() -> None:
         "weather": {"weather_raw"},
         "names": {"airports"},
     }
-    runs = [ModelRun(model, 1.0, "refreshed", reads=frozenset(names)) for model, names in reads.items()]
+    runs = [ModelRun(model, 1.0, "refreshed", reads=tuple(names)) for model, names in reads.items()]
     runs.reverse()
     assert reached(frozenset({"flights"}), runs) == {"per_day", "per_month"}
     assert reached(frozenset({"weather_raw", "airports"}), runs) == {"weather", "names"}
     assert reached(frozenset(), runs) == frozenset()
+
+
+def test_all_figures_are_written_as_json(tmp_path: Path) -> None:
+    write_json(tmp_path / "report.json", ROUNDS[0], ROUNDS[1:], ["something"], 60.0)
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert (written["seconds"], written["failures"]) == (60.0, ["something"])
+    assert [r["batch"]["touches"] for r in written["rounds"]] == [["flights"], ["flights"], ["airports"], []]
+    assert written["rounds"][0]["outcomes"][0]["run"]["model"] == "weather_delays"

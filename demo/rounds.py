@@ -69,12 +69,10 @@ def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round
 
 def reached(touches: frozenset[str], runs: Sequence[ModelRun]) -> frozenset[str]:
     """The models that read what has been touched, also by way of other models."""
-    found: frozenset[str] = frozenset()
-    while (
-        more := frozenset(run.model for run in runs if not (touches | found).isdisjoint(run.reads))
-    ) != found:
-        found = more
-    return found
+    found = touches
+    for _ in runs:
+        found |= {run.model for run in runs if not found.isdisjoint(run.reads)}
+    return found - touches
 
 
 def _check_touched(batch: Batch, changed: list[str]) -> None:

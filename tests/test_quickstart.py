@@ -14,10 +14,8 @@ from fixtures import browser
 from fixtures.typed import settings, typed
 
 PAGE = REPOSITORY / "docs" / "quickstart.md"
-STEP = re.compile(r"<!-- (typed|says|file: (?P<file>\S+)) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
-
-
 IMAGE = REPOSITORY / "docs" / "images" / "docs_site.png"
+STEP = re.compile(r"<!-- (typed|says|file: (?P<file>\S+)) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True)

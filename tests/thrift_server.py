@@ -13,10 +13,8 @@ from fivm_dbt.engines.spark.delta_lake.jars import delta_jars
 from fivm_dbt.engines.spark.java import java_class
 from fivm_dbt.engines.spark.session import local_session
 
-SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
-
-
 HIVE = "spark.hadoop.hive.server2"
+SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 
 def main(directory: str, port: str, *https: str) -> None:

@@ -81,7 +81,7 @@ def _of_parts(call: AggregateCall, alias: str) -> Scalar | None:
         return aggregate("sum", part).cast(call.type.text) if adds else None
     function = of_itself(call.written)
     if call.type.struct_fields:
-        # Where structs are compared as another engine compares them, their fields have to be known.
+        # An engine that orders structs otherwise than Spark has to see their fields.
         part = part.cast(call.type.text)
     # The change has equal rows once, with their number.
     return aggregate(function.name, part) if function is not None and function.is_idempotent else None

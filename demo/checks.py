@@ -38,11 +38,11 @@ def remarks(rounds: Sequence[Round]) -> list[str]:
 def _unequal(rounds: Iterable[Round]) -> Iterator[str]:
     for each in rounds:
         for outcome in each.outcomes:
-            found = outcome.recomputed
+            found = outcome.found
             if not found.is_equal:
                 what = f"{found.missing} rows missing, {found.surplus} too many"
                 what += ", other columns" if found.schema_differs else ""
-                yield f"{found.model} differs from its recompute after {each.batch.title!r}: {what}"
+                yield f"{outcome.run.model} differs from its recompute after {each.batch.title!r}: {what}"
 
 
 def _written_for_nothing(rounds: Iterable[Round]) -> Iterator[str]:

@@ -86,7 +86,7 @@ class DbtProject:
             if event.info.name == "LogTestResult":
                 listener(event.data.name, event.data.status, event.data.execution_time)
 
-        self._invoke(["test"], hear)
+        self._invoke(["test", "--threads", "2"], hear)
 
     def debug(self) -> None:
         """Check the profile and open its connection, as `dbt debug` does for a new user."""

@@ -24,6 +24,10 @@ class Differences:
         """How many rows differ; other columns count as one."""
         return self.missing + self.surplus + self.schema_differs
 
+    @property
+    def is_equal(self) -> bool:
+        return self.number == 0
+
 
 def differences(spark: SparkSession, recomputed: str, maintained: str) -> Differences:
     """What EXCEPT ALL leaves either way: both counts in one pass over the two.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from demo.dbt_runs import ModelRun
-from demo.differences import differences
+from demo.differences import Differences, differences
 from demo.metrics import rows_read
 
 SCHEMA = "recomputed"
@@ -62,40 +62,24 @@ WRITTEN_BY_HAND = {
 
 @dataclass(frozen=True)
 class Recompute:
-    """A full recompute; `missing` and `surplus` count rows, as bags, that the model lacks or has too many of."""
+    """What a full recompute of a model took."""
 
     model: str
     seconds: float
-    rows: int
     rows_read: int
-    missing: int
-    surplus: int
-    schema_differs: bool
-
-    @property
-    def is_equal(self) -> bool:
-        return not (self.missing or self.surplus or self.schema_differs)
 
 
 def recompute(spark: SparkSession, run: ModelRun) -> Recompute:
     """Build the model as a table would be built: one statement, over the same inputs, into a Delta table."""
     spark.sql(f"create schema if not exists {SCHEMA}")
-    target = f"{SCHEMA}.{run.model}"
     started = time.perf_counter()
     with rows_read(spark, f"recompute {run.model}") as read:
         sql = WRITTEN_BY_HAND.get(run.model, run.compiled_sql)
-        spark.sql(f"create or replace table {target} using delta as {sql}")
+        spark.sql(f"create or replace table {SCHEMA}.{run.model} using delta as {sql}")
         seconds = time.perf_counter() - started
-    return compare(spark, Recompute(run.model, seconds, 0, read.total, 0, 0, False))
+    return Recompute(run.model, seconds, read.total)
 
 
-def compare(spark: SparkSession, recomputed: Recompute) -> Recompute:
-    """The recompute with what it finds in the model as it is now."""
-    found = differences(spark, f"{SCHEMA}.{recomputed.model}", f"analytics.{recomputed.model}")
-    return replace(
-        recomputed,
-        rows=found.rows,
-        missing=found.missing,
-        surplus=found.surplus,
-        schema_differs=found.schema_differs,
-    )
+def compare(spark: SparkSession, model: str) -> Differences:
+    """The model as it is now, compared with its last recompute."""
+    return differences(spark, f"{SCHEMA}.{model}", f"analytics.{model}")

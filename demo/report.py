@@ -32,7 +32,7 @@ def round_table(each: Round) -> Table:
             _share(outcome.share_read),
             f"{run.seconds:.1f}",
             f"{recomputed.seconds:.1f}",
-            "yes" if recomputed.is_equal else "[bold red]NO[/]",
+            "yes" if outcome.found.is_equal else "[bold red]NO[/]",
         )
     return table
 
@@ -147,7 +147,7 @@ def totals(model: str, rounds: Sequence[Round]) -> Totals:
     recompute_seconds = sum(outcome.recomputed.seconds for outcome in outcomes)
     return Totals(
         actions=", ".join(dict.fromkeys(outcome.run.action for outcome in outcomes)),
-        rows=_count(outcomes[-1].recomputed.rows),
+        rows=_count(outcomes[-1].found.rows),
         rows_read=_count(rows_read),
         share=_share(None if rows_read is None else rows_read / max(recompute_read, 1)),
         seconds=f"{seconds:.1f}",

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from demo.batches import Batch, apply
 from demo.dbt_runs import DEMO, ModelRun
+from demo.differences import Differences
 from demo.progress import Progress
 from demo.recompute import Recompute, compare, recompute
 from demo.versions import moved, versions
 
+_AT_ONCE = 4
+"""Comparisons: half of what one takes is planning, which keeps one core busy at most."""
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What fivm did for one model, against what a full recompute costs."""
+    """What fivm did for one model, what a full recompute costs, and how the two compare."""
 
     run: ModelRun
     recomputed: Recompute
+    found: Differences
 
     @property
     def share_read(self) -> float | None:
@@ -63,7 +70,7 @@ def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round
     written = moved(start, versions())
     again = reached(batch.touches, runs)
     stands = {o.run.model: o for o in before_it.outcomes if o.run.model not in again} if before_it else {}
-    outcomes = tuple(Outcome(run, _recompute(spark, run, stands.get(run.model), progress)) for run in runs)
+    outcomes = _recompute(spark, runs, stands, progress)
     return Round(batch, changing.seconds, dbt_seconds, tuple(written), outcomes)
 
 
@@ -82,10 +89,21 @@ def _check_touched(batch: Batch, changed: list[str]) -> None:
         )
 
 
-def _recompute(spark: SparkSession, run: ModelRun, stands: Outcome | None, progress: Progress) -> Recompute:
-    with progress.doing(f"full recompute of {run.model}"):
-        result = recompute(spark, run) if stands is None else compare(spark, stands.recomputed)
-    verdict = "equal" if result.is_equal else "[bold red]NOT EQUAL[/]"
-    how = f"{result.seconds:6.1f} s" if stands is None else "of before"
-    progress.line(f"{run.model:<24}{'recompute':<14}{how:>8}  {result.rows:>9,} rows  {verdict}")
-    return result
+def _recompute(
+    spark: SparkSession, runs: Sequence[ModelRun], stands: Mapping[str, Outcome], progress: Progress
+) -> tuple[Outcome, ...]:
+    """What is timed runs one after the other, what compares side by side."""
+    known: list[Recompute] = []
+    for run in runs:
+        with progress.doing(f"full recompute of {run.model}"):
+            before = stands.get(run.model)
+            known.append(recompute(spark, run) if before is None else before.recomputed)
+    outcomes = []
+    with progress.doing("comparing"), ThreadPoolExecutor(_AT_ONCE) as pool:
+        compared = pool.map(partial(compare, spark), (run.model for run in runs))
+        for run, recomputed, found in zip(runs, known, compared, strict=True):
+            verdict = "equal" if found.is_equal else "[bold red]NOT EQUAL[/]"
+            how = "of before" if run.model in stands else f"{recomputed.seconds:6.1f} s"
+            progress.line(f"{run.model:<24}{'recompute':<14}{how:>8}  {found.rows:>9,} rows  {verdict}")
+            outcomes.append(Outcome(run, recomputed, found))
+    return tuple(outcomes)

@@ -10,6 +10,7 @@ from benchmarks.places import NoPlaceError
 from demo.batches import Batch
 from demo.checks import remarks
 from demo.dbt_runs import ModelRun
+from demo.differences import Differences
 from demo.readme import write_table
 from demo.recompute import Recompute
 from demo.report import write_json
@@ -22,7 +23,8 @@ def _round(touches: set[str], seconds: dict[str, tuple[float, float]]) -> Round:
     outcomes = tuple(
         Outcome(
             ModelRun(model, refresh, "refreshed", rows_read=30),
-            Recompute(model, recompute, 1_000, 200, 0, 0, False),
+            Recompute(model, recompute, 200),
+            Differences(1_000, 0, 0),
         )
         for model, (refresh, recompute) in seconds.items()
     )

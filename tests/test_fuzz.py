@@ -55,6 +55,10 @@ CRASHED = (
     "select * from (select t.k, (select count(*) from s where s.k = t.k and s.x > 3) as n "
     "from (select distinct k from s) as t) a natural join (select t.k, "
     "(select count(*) from s where s.k = t.k and s.x > 3) as n from (select distinct k from s) as t) b",
+    "select g, percentile(x",
+    "select g, any((select s.x > 3 from s)) as a from r group by g",
+    "select id from range(1, 99999999999999999999999999) n",
+    "select g, fivm_covariance(fivm_categorical()) as m from r group by g",
 )
 """Texts that once ended in a traceback."""
 
@@ -69,12 +73,14 @@ def test_a_text_that_crashed_ends_in_a_plan_or_an_error(sql: str, strategy: str)
 
 
 @pytest.mark.long
-def test_fifty_thousand_mutated_texts_end_in_a_plan_or_an_error() -> None:
-    tally, crashes = _run(SEED, 50_000)
-    print(f"seed {SEED}: {sum(tally.values())} texts")
+@pytest.mark.parametrize("seed", range(SEED, SEED + 5))
+def test_fifty_thousand_mutated_texts_end_in_a_plan_or_an_error(seed: int) -> None:
+    tally, crashes = _run(seed, 10_000)
+    print(f"seed {seed}: {sum(tally.values())} texts")
     for how, number in tally.most_common():
         print(f"  {number:>6} {how}")
-    assert crashes == []
+    print(*crashes, sep="\n")
+    assert not crashes
 
 
 @pytest.mark.parametrize("text", (*deep(40), *deep(300)), ids=lambda t: t.sql[:40])

@@ -99,6 +99,10 @@ def _name_variables(call: exp.Anonymous) -> None:
         if function_name(argument) in (WEIGHT, PRESENT):
             continue
         if function_name(argument) == CATEGORICAL:
+            if not argument.expressions:
+                raise unsupported(
+                    argument, f"{CATEGORICAL} of nothing", "write the variable between the brackets"
+                )
             argument = argument.expressions[0]
         value = argument.unalias()
         name = (argument.alias or (value.name if isinstance(value, (exp.Column, exp.Dot)) else "")).lower()

@@ -23,6 +23,7 @@ from fivm_dbt.ir.scalar import Scalar
 from fivm_dbt.naming import unique_name
 from fivm_dbt.sql.expressions import unparenthesized
 from fivm_dbt.sql.lowered import Lowered
+from fivm_dbt.sql.membership import unread_columns
 from fivm_dbt.sql.outer_scope import CARRIED, Outer
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def correlated(around: Around, query: exp.Query, *, is_sparse: bool = False) -> 
     """A subquery with the domain of its correlation joined in; its fields are its columns, then those of the domain."""
     lowering = around.lowering
     first = Outer(around.scope.resolve_outward, around.scope.types, lowering.alias("domain"))
-    for column in query.find_all(exp.Column):
+    for column in (*query.find_all(exp.Column), *unread_columns(query)):
         # Whatever might be meant.
         if not isinstance(column.this, exp.Star):
             with suppress(FivmError):

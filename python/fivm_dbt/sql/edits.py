@@ -10,6 +10,7 @@ from itertools import takewhile
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from fivm_dbt.errors import FivmError, Span
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.places import notes
 from fivm_dbt.naming import quote
@@ -122,13 +123,17 @@ class Text:
         return None
 
     def closing(self, opening: int) -> int:
-        """The token of the bracket that closes the one at ``opening``."""
+        """The token of the bracket that closes the one at ``opening``; FIVM101 where none does.
+
+        The parser overlooks some, as that of ``percentile(x``.
+        """
         depth = 0
         for number in range(opening, len(self.tokens)):
             depth += self._depth(number)
             if depth == 0:
                 return number
-        raise ValueError(f"unbalanced brackets: {self.sql}")
+        span = Span(self.tokens[opening].start, self.tokens[opening].end + 1)
+        raise FivmError("FIVM101", "this bracket is not closed", sql=self.sql, span=span, remedy="close it")
 
     def _depth(self, number: int) -> int:
         return {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from fivm_dbt.ir.places import note
+from fivm_dbt.ir.places import note, notes
 from fivm_dbt.ir.scalar import column_ast
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.sql.expressions import is_subquery, qualify, unparenthesized
@@ -55,6 +56,15 @@ def existing(query: exp.Query) -> exp.Query:
     result.set("limit", None)
     result.set("order", None)
     return result
+
+
+def unread_columns(query: exp.Query) -> Iterator[exp.Column]:
+    """What the queries name that stand in lists of which only the rows count: they are read to be checked."""
+    for select in query.find_all(exp.Select):
+        unread = notes(select).get(UNREAD)
+        for value in unread.expressions if unread is not None else ():
+            if has_subquery(value):
+                yield from value.find_all(exp.Column)
 
 
 def selects_plain_rows(query: exp.Select) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST = 1_000_000
 """An array of more numbers would not be a good way to make them."""
+_ROOM = 2**63
+"""Of a bigint, on either side of zero."""
 
 
 def is_range(node: exp.Table) -> bool:
@@ -39,15 +41,15 @@ def number_range(lowering: Lowering, node: exp.Table, wanted: str) -> Lowered:
     step = bounds[2] if len(bounds) > 2 else 1
     if step == 0:
         raise unsupported(node, "range with a step of 0 has no end", "give it another step")
-    numbers = range(start, end, step)
-    if len(numbers) > _MOST:
-        raise unsupported(node, f"a range of {len(numbers):,} numbers", "materialise the numbers as a table")
-    last = numbers[-1] if numbers else start
+    number = max(0, -((start - end) // step))
+    if number > _MOST:
+        raise unsupported(node, f"a range of {number:,} numbers", "materialise the numbers as a table")
+    last = start + max(0, number - 1) * step
     sequence = ", ".join(f"CAST({n} AS BIGINT)" for n in (start, last, step))
     alias = lowering.alias(f"{wanted}_numbers")
     generator = Scalar.parse(f"EXPLODE(SEQUENCE({sequence}))")
     rows: Node = Explode(one_row(lowering), alias, generator, (("id", BIGINT),))
-    if not numbers:
+    if not number:
         rows = Filter(rows, (Scalar.parse("FALSE"),))
     item = Item("id", Scalar.column(alias, "id"), BIGINT)
     return Lowered(Map(rows, lowering.alias(wanted), (item,)), ("id",))
@@ -60,4 +62,7 @@ def _number(node: exp.Expr) -> int:
         sign, value = -sign, unparenthesized(value.this)
     if not isinstance(value, exp.Literal) or not value.this.isdigit():
         raise unsupported(node, f"{node.sql('spark')} is not a number", "write a number, or use a table")
-    return sign * int(value.this)
+    number = sign * int(value.this)
+    if not -_ROOM <= number < _ROOM:
+        raise unsupported(node, f"{number} does not fit into a bigint", "write a smaller number")
+    return number

@@ -91,6 +91,8 @@ def _in(around: Around, condition: exp.In, negated: bool) -> Around:
     for part in operands(condition.this):
         around, value = with_columns(around, part) if has_subquery(part) else (around, part)
         ours.append(to_scalar(value, around.scope))
+    if not all(row_columns(value) <= around.relation.ids for value in ours):
+        raise NeedsDomain  # what is looked up is a value of the query around this one
     rows = _Rows.of(around, query_of(condition.args["query"]), tuple(ours))
     if not negated:
         return replace(
@@ -249,6 +251,7 @@ def with_subqueries(around: Around, projections: Projections) -> tuple[Around, P
 
 def below_groups(around: Around, value: exp.Expr) -> tuple[Around, exp.Expr]:
     """``value`` with the subqueries inside its aggregates as columns of what is aggregated."""
+    _refuse_quantified(value)
     node = value.copy()
     for call in outermost_aggregates(node):
         for argument in [a for a in call.iter_expressions() if has_subquery(a)]:

@@ -7,7 +7,6 @@ back: it is what the change batches are made of, so they are real rows at their 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
@@ -80,15 +79,10 @@ def load_raw(spark: SparkSession, years: int, progress: Callable[[str], None]) -
         "weather": _weather(spark, years),
         "flights": _flights(spark, years),
     }
-
-    def load(table: str) -> int:
-        contents[table].createOrReplaceTempView(f"incoming_{table}")
-        spark.sql(f"create table raw.{table} using delta {_STORAGE[table]} as select * from incoming_{table}")
-        return spark.table(f"raw.{table}").count()
-
-    with ThreadPoolExecutor(len(contents)) as pool:
-        for table, rows in zip(contents, pool.map(load, contents), strict=True):
-            progress(f"{rows:>9,} {table}")
+    for table, rows in contents.items():
+        rows.createOrReplaceTempView("incoming")
+        spark.sql(f"create table raw.{table} using delta {_STORAGE[table]} as select * from incoming")
+        progress(f"{spark.table(f'raw.{table}').count():>9,} {table}")
 
 
 def _read(spark: SparkSession, table: str) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,20 @@ PREDICTED = """
 select order_id, {{ fivm.predict(ref('amounts'), {'month': 'month(ordered_on)'}) }} as predicted
 from {{ source('raw', 'orders') }}
 """
+EDGES = """
+{{ config(materialized='incremental', file_format='delta') }}
+{{ fivm.bin_edges(source('raw', 'orders'), {'amount': 4}) }}
+"""
+BINS = """
+{{ config(materialized='fivm') }}
+select fivm_covariance(fivm_categorical({{ fivm.bin('a.amount', 'e.amount', 4) }} as amount_bin),
+    fivm_categorical(a.customer_id)) as m
+from {{ source('raw', 'orders') }} a cross join {{ ref('edges') }} e
+"""
+TOLD_OF_BINS = """
+{{ config(materialized='fivm_information') }}
+select m from {{ ref('bins') }}
+"""
 
 RATIOS = """
 {{ config(materialized='fivm', meta={'fivm_rings': ['our_rings:ratio']}) }}
@@ -73,6 +88,23 @@ def _check(shop: Project) -> None:
     assert {number: found[number] for number in expected} == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
+def _check_bins(shop: Project, edges: list[tuple[object, ...]]) -> None:
+    """The edges are those of the build, and each amount counts in its bin."""
+    assert shop.sql("select * from learning.edges") == edges
+    cells = shop.sql(
+        "select int(cell.category), int(cell.value) from learning.bins lateral view explode(m.cells) as cell "
+        "where cell.variable = 'amount_bin' and cell.other = 'amount_bin'"
+    )
+    expected: Counter[int] = Counter()
+    for (amount,) in shop.sql(
+        "select amount from raw.orders where amount is not null and customer_id is not null"
+    ):
+        expected[1 + sum(amount >= edge for edge in edges[0])] += 1
+    assert dict(cells) == expected
+    told = {(a, b) for a, b in shop.sql("select variable, other from learning.told_of_bins")}
+    assert ("amount_bin", "customer_id") in told
+
+
 def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
     shop = Project.create(spark, tmp_path / "shop", "learning", "big_orders")
     (shop.root / "models" / "big_orders.sql").unlink()
@@ -84,6 +116,9 @@ def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
         "by_segment": KEYED,
         "tree": TREE,
         "told": INFORMATION,
+        "edges": EDGES,
+        "bins": BINS,
+        "told_of_bins": TOLD_OF_BINS,
     }
     rings = (Path(__file__).parent / "fixtures" / "our_rings.py").read_text(encoding="utf-8")
     shop.write("our_rings.py", rings)
@@ -93,6 +128,9 @@ def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
     trained = shop.dbt("run")
     assert "amounts: trained from 1 group" in trained.text
     _check(shop)
+    edges = shop.sql("select * from learning.edges")
+    assert len(edges) == 1 and len(edges[0]) == 3
+    _check_bins(shop, edges)
     ((parent, child, nats),) = shop.sql("select parent, child, information from learning.tree")
     assert (parent, child) == ("month", "of_segment")
     told = {(a, b): (value, rank) for a, b, value, rank, _ in shop.sql("select * from learning.told")}
@@ -112,6 +150,7 @@ def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
     later = shop.dbt("run")
     assert "by_segment: trained" in later.text
     _check(shop)
+    _check_bins(shop, edges)
     assert shop.sql("select distinct refresh from learning.amounts") == [(2,)]
 
     wrong = {

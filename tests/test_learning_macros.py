@@ -86,3 +86,47 @@ def test_a_matrix() -> None:
     of_one = [[2, a, b, None] for a, b in pairs]
     before = [[1, a, b, known.get((a, b), 0.0)] for a, b in pairs]
     _replayed(sql, [*before, *of_one], [*([1, a, b, None] for a, b in pairs), *of_one])
+
+
+BINNED = (
+    "select r.g, fivm_covariance(r.y, fivm_categorical("
+    + FIVM.bin("r.x", "e.x", 4)
+    + " as bin)) as m from r cross join edges e group by r.g"
+)
+
+
+def test_bins_with_kept_edges() -> None:
+    """What lies outside of all edges is in the outer bins; other edges move all rows, and are maintained too."""
+    values = [-1000, 1, 2, 3, 4, 5, 6, 1000, None]
+
+    def counted(edges: list[int], values: list[int | None]) -> list[list[object]]:
+        """The group, and rows and sum of y by bin."""
+        bins = [1 + sum(v >= e for e in edges) for v in values if v is not None]
+        return [[1, str(b), bins.count(b)] for b in sorted(set(bins))]
+
+    sql = (
+        f"select g, category, value from {FIVM.covariance_rows('moments', 'm', ['g'], True)} t "
+        "where variable = 'bin' and other = 'bin'"
+    )
+    columns = [[f"x_{n}", "int"] for n in (1, 2, 3)]
+    scenario = Scenario.model_validate(
+        {
+            "id": "bins",
+            "tables": {"r": [["g", "int"], ["x", "int"], ["y", "int"]], "edges": columns},
+            "initial": {"r": [[1, v, 7] for v in values], "edges": [[2, 4, 6]]},
+            "models": [{"name": "moments", "sql": BINNED}, {"name": "v", "sql": sql}],
+            "initial_expected": {"v": counted([2, 4, 6], values)},
+            "steps": [
+                {
+                    "delta": {"r": {"delete": [[1, 1000, 7], [1, 3, 7]], "insert": [[1, -3, 7]]}},
+                    "expected": {"v": counted([2, 4, 6], [-1000, 1, 2, 4, 5, 6, -3])},
+                },
+                {
+                    "delta": {"edges": {"delete": [[2, 4, 6]], "insert": [[0, 1, 5]]}},
+                    "expected": {"v": counted([0, 1, 5], [-1000, 1, 2, 4, 5, 6, -3])},
+                },
+            ],
+        }
+    )
+    result = replay_scenario(scenario, tiny_workbench)
+    assert result.outcome == "passed", result

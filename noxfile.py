@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import nox
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
-SETS = (("1.10", "4.0"), ("1.11", "4.2"))
-"""dbt and Spark: the oldest and the newest that work together. Delta follows from Spark (``fivm jars``)."""
+OLDEST, NEWEST = ("1.10", "4.0"), ("1.11", "4.2")
+"""dbt and Spark that work together. Delta follows from Spark (``fivm jars``)."""
+SETS = (("3.10", *OLDEST), ("3.11", *NEWEST), ("3.12", *OLDEST), ("3.13", *NEWEST))
+"""Each Python once, and each dbt and Spark with an old one and with a new one."""
 
 nox.options.default_venv_backend = "venv"
 
 
-@nox.session(python=PYTHONS)
-@nox.parametrize(("dbt", "spark"), SETS)
+@nox.session
+@nox.parametrize(("python", "dbt", "spark"), SETS)
 def versions(session: nox.Session, dbt: str, spark: str) -> None:
     """Install a set of versions, type the quickstart, and run the tests on Spark."""
     pinned = (f"dbt-core=={dbt}.*", f"dbt-spark[PyHive,session]=={dbt}.*", f"pyspark=={spark}.*")

@@ -256,6 +256,7 @@ class _Kept:
                 come, gone = self._data.batch(table, size)
                 self._workbench.change(table.spec, come, gone)
                 changed[table.name] = len(come) + len(gone)
+                click.echo(f"  {number} of {batches}: {table.name}", err=True)
                 for way, run in ways.items():
                     started = time.perf_counter()
                     found = run()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import sqlglot
+from sqlglot import exp
 
 from fivm_dbt.errors import FivmError
-from fivm_dbt.spark.check import check_statements
+from fivm_dbt.ir.dialect import SparkText
+from fivm_dbt.project.offline import plan_of_file
+from fivm_dbt.spark.check import check_statements, emitted
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.pieces import table
 from fivm_dbt.spark.validate import validate
@@ -90,6 +96,28 @@ TABLES = [relation("raw.a", "k int, v int, d date"), relation("raw.b", "k int, w
 )
 def test_what_plans_emit_is_safe(sql: str) -> None:
     check_statements(plan_of(sql, TABLES))
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.sql")))
+def test_trees_read_what_their_texts_read(name: str) -> None:
+    """What is checked is a tree, and what runs is its text."""
+
+    def read(statement: exp.Expr) -> list[str]:
+        return sorted(
+            t.sql(dialect="spark")
+            for t in statement.find_all(exp.Table)
+            if not isinstance(t.parent, exp.JoinHint)
+        )
+
+    number = 0
+    for statement in emitted(plan_of_file(GOLDEN / f"{name}.sql")):
+        number += 1
+        text = statement.sql(dialect="spark")
+        assert read(statement) == read(sqlglot.parse_one(text, dialect=SparkText)), text
+    assert number > 5
 
 
 def test_an_unpinned_statement_of_a_plan_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

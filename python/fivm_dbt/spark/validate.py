@@ -1,4 +1,4 @@
-"""Every statement is looked at before it runs: parsed again, pinned reads, one change range per table.
+"""Every statement is looked at before it runs: pinned reads, one change range per table.
 
 Spark answers wrongly and without an error when a statement reads two change ranges of one table, or a change range
 beside the unpinned table; so no emitted statement may contain that, whatever the planner does.
@@ -21,11 +21,16 @@ from fivm_dbt.sql.relations import names_a_cte
 
 
 def validate(sql: str, staged: Iterable[str]) -> None:
-    """Raise FIVM901 unless every table that ``sql`` reads is pinned, staged, or read by its change feed alone."""
+    """:func:`validate_tree` of a text, which is parsed for it. Raises FIVM901 if it cannot be."""
     try:
         statement = sqlglot.parse_one(sql, dialect=SparkText)
     except ParseError as error:
         raise _broken(f"it does not parse: {error}", sql) from None
+    validate_tree(statement, staged, sql)
+
+
+def validate_tree(statement: exp.Expr, staged: Iterable[str], sql: str | None = None) -> None:
+    """Raise FIVM901 unless every table that it reads is pinned, staged, or read by its change feed alone."""
     written = statement.this if isinstance(statement, (exp.Merge, exp.Create, exp.Insert)) else None
     target = written.find(exp.Table) if written is not None else None
     session = {canonical(name) for name in staged}
@@ -40,11 +45,12 @@ def validate(sql: str, staged: Iterable[str]) -> None:
                 continue
             name, bounds = found["table"], (found["first"], found["last"])
             if ranges.setdefault(canonical(name), bounds) != bounds:
-                raise _broken(f"two change ranges of {name}", sql)
+                raise _broken(f"two change ranges of {name}", sql or statement.sql(dialect="spark"))
         elif table.args.get("version") is None and _name(table) not in session:
             plain.add(_name(table))
     if plain:
-        raise _broken(f"reads {', '.join(sorted(plain))} without VERSION AS OF", sql)
+        what = f"reads {', '.join(sorted(plain))} without VERSION AS OF"
+        raise _broken(what, sql or statement.sql(dialect="spark"))
 
 
 def _name(table: exp.Table) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from fixtures.typed import PROGRAMS, settings, typed
 EXAMPLE = REPOSITORY / "examples" / "airflow"
 ENVIRONMENT = REPOSITORY / ".cache" / "airflow"
 LOG = REPOSITORY / "docs" / "airflow-log.txt"
+_WHERE = re.compile(r"\s+\[[\w.]+\] .*$")
+"""The logger of a line, and what comes behind it."""
+_OTHERS = ("alembic", "osmos", "penlineage", "Total ", "Tmp dir", "next_dagrun")
+"""What is not told of the run itself."""
 DAGS = ("shop", "shop_audit", "shop_backfill", "shop_by_model")
 
 
@@ -28,10 +33,13 @@ def airflow() -> Path:
 
 
 def _for_readers(told: str, home: Path) -> str:
-    """A log without the places of this machine."""
-    lines = (line.rstrip() for line in told.splitlines())
-    plain = (line.replace(str(home), "~").replace(str(REPOSITORY), "fivm_dbt") for line in lines)
-    return "\n".join(line for line in plain if line) + "\n"
+    """A log in the order of time, without the places of this machine and of Airflow's code."""
+    lines = []
+    for line in told.splitlines():
+        shown = _WHERE.sub("", line).replace(str(home), "~").replace(str(REPOSITORY), "fivm_dbt").rstrip()
+        if line[:2] == "20" and not any(word in line for word in _OTHERS):
+            lines.append(shown)
+    return "\n".join(sorted(lines, key=lambda line: line[:27])) + "\n"
 
 
 @pytest.mark.long

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from fivm_dbt.catalog import Column, KeyRange
 from fivm_dbt.engines.spark.delta_lake.file_ranges import file_ranges
@@ -17,7 +17,7 @@ from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
 from fivm_dbt.engines.spark.delta_lake.sample import sample
 from fivm_dbt.engines.spark.delta_lake.vectors import allows_vectors
 from fivm_dbt.engines.spark.delta_lake.write import write
-from fivm_dbt.engines.spark.errors import cause
+from fivm_dbt.engines.spark.errors import translated
 from fivm_dbt.engines.spark.introspect import Described, describe_relation, view_text
 from fivm_dbt.engines.spark.local_rows import (
     FEW,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _SHARED = Lock()
 """Held while a session that threads share has the settings of one commit."""
@@ -172,7 +170,7 @@ class SparkEngine:
                 self.run(f"RESET {quote(key)}")
 
     def query(self, sql: str) -> Sequence[Row]:
-        return _translated(lambda: self._execute(sql, fetch=True)).rows
+        return translated(lambda: self._execute(sql, fetch=True)).rows
 
     def describe(self, sql: str) -> tuple[Column, ...]:
         if self._session is not None:
@@ -204,7 +202,7 @@ class SparkEngine:
         return tuple(FORMAT.commit(*row) for row in self._asked(FORMAT.history(relation, count)))
 
     def _asked(self, question: Question) -> Iterable[Row]:
-        answer = _translated(lambda: self._execute(question.sql, fetch=True))
+        answer = translated(lambda: self._execute(question.sql, fetch=True))
         return zip(*(answer.values(column) for column in question.columns), strict=True)
 
     def has_change_feed(self, relation: str) -> bool:
@@ -212,7 +210,7 @@ class SparkEngine:
         if known is not None:
             return known
         key, _ = CHANGE_FEED
-        answer = _translated(lambda: self._execute(f"SHOW TBLPROPERTIES {relation} ('{key}')", fetch=True))
+        answer = translated(lambda: self._execute(f"SHOW TBLPROPERTIES {relation} ('{key}')", fetch=True))
         return any(str(row[-1]).lower() == "true" for row in answer.rows)
 
     def stage(self, name: str, sql: str) -> None:
@@ -221,13 +219,13 @@ class SparkEngine:
             return
         cache = f"CACHE TABLE {quote(name)} AS {sql}"
         try:
-            _translated(lambda: self._execute(cache, fetch=False))
+            translated(lambda: self._execute(cache, fetch=False))
         except Exception as error:
             if "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS" not in str(error):
                 raise
             # A run that was cut off has left a view of this name in the session.
             self.unstage(name)
-            _translated(lambda: self._execute(cache, fetch=False))
+            translated(lambda: self._execute(cache, fetch=False))
 
     def _stage_cut(self, session: SparkSession, name: str, sql: str) -> None:
         """Stage rows that do not know what they were computed from.
@@ -245,7 +243,7 @@ class SparkEngine:
             else:
                 self._keep(name, rows if local is None else local, is_local=local is not None)
 
-        _translated(stage)
+        translated(stage)
 
     def _keep(self, name: str, rows: DataFrame, *, is_local: bool) -> None:
         """Rows that are computed from others each time are cached, if they are many: so Spark knows their true size."""
@@ -270,7 +268,7 @@ class SparkEngine:
             for (name, _), part in zip(staged, parts, strict=True):
                 self._keep(name, part, is_local=local is not None)
 
-        _translated(stage)
+        translated(stage)
 
     def _cut(self, frame: DataFrame) -> DataFrame:
         """The rows of a query, which do not know what they were computed from."""
@@ -284,7 +282,7 @@ class SparkEngine:
     def defer(self, name: str, sql: str, counts: Sequence[str]) -> None:
         session = self._session
         assert session is not None
-        frame = _translated(lambda: deferred(session.sql(self._files.placed(sql)), name, counts))
+        frame = translated(lambda: deferred(session.sql(self._files.placed(sql)), name, counts))
         frame.createOrReplaceTempView(quote(name))
         if counts:
             self._counts[name] = None
@@ -387,13 +385,3 @@ class SparkEngine:
     def stop_measuring(self) -> None:
         """Leave the thread as it was found, also after an error."""
         self._metrics.stop()
-
-
-def _translated(execute: Callable[[], T]) -> T:
-    try:
-        return execute()
-    except Exception as error:
-        known = cause(error)
-        if known is None:
-            raise
-        raise known from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from fivm_dbt.spark.formats import (
     FORMAT,
@@ -12,6 +14,8 @@ from fivm_dbt.spark.formats import (
     NotVersioned,
     VersionUnavailable,
 )
+
+T = TypeVar("T")
 
 # First match wins. The conditions are also found in text, because dbt hands on the text alone.
 _CAUSES: Mapping[type[Exception], tuple[str, ...]] = {
@@ -23,32 +27,47 @@ _CAUSES: Mapping[type[Exception], tuple[str, ...]] = {
 """Conditions of Spark itself, beside those of the format."""
 
 
-def conditions(error: BaseException) -> Iterator[str]:
-    """Every error condition that the error, its text or its causes name."""
-    for one in _chain(error):
+def translated(execute: Callable[[], T]) -> T:
+    """What ``execute`` gives; its error is raised as the engine error that it amounts to (:func:`cause`)."""
+    _, before, _ = sys.exc_info()
+    try:
+        return execute()
+    except Exception as error:
+        known = cause(error, before)
+        if known is None:
+            raise
+        raise known from error
+
+
+def conditions(error: BaseException, before: BaseException | None = None) -> Iterator[str]:
+    """Every error condition that the error, its text or its causes name, up to the one that was there ``before``."""
+    for one in _chain(error, before):
         condition = getattr(one, "getCondition", None) or getattr(one, "getErrorClass", None)
         if callable(condition) and (name := condition()):
             yield str(name)
         yield from re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\]", str(one))
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _chain(error: BaseException, before: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     one: BaseException | None = error
     # An error can be its own cause.
-    while one is not None and id(one) not in seen:
+    while one is not None and one is not before and id(one) not in seen:
         seen.add(id(one))
         yield one
         one = one.__cause__ or one.__context__
 
 
-def cause(error: BaseException) -> Exception | None:
+def cause(error: BaseException, before: BaseException | None = None) -> Exception | None:
     """The engine error that a Spark error amounts to, None if it is none of those.
+
+    ``before`` is what was being handled when the statement was sent. Python has it as the context of the error, of
+    which it is no cause: a state that is built because files of an input are gone asks for tables that are not there.
 
     >>> cause(RuntimeError("[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 7."))
     VersionUnavailable('[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 7.')
     """
-    named = set(conditions(error))
+    named = set(conditions(error, before))
     named |= {name.split(".")[0] for name in named}
     for kind, names in _CAUSES.items():
         if named.intersection((*names, *FORMAT.faults[kind])):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fivm_dbt.catalog import Column, Presentation
-from fivm_dbt.engines.spark.errors import cause
+from fivm_dbt.engines.spark.errors import translated
 from fivm_dbt.engines.spark.stored_view import StoredView
 from fivm_dbt.naming import (
     EXPOSES_PROPERTY,
@@ -122,11 +122,9 @@ def view_text(execute: Execute, name: str) -> str | None:
 
 def _described(execute: Execute, name: str) -> Described | None:
     try:
-        answer = execute(f"DESCRIBE TABLE EXTENDED {name}", fetch=True)
-    except Exception as error:
-        if isinstance(cause(error), MissingRelation):
-            return None
-        raise
+        answer = translated(lambda: execute(f"DESCRIBE TABLE EXTENDED {name}", fetch=True))
+    except MissingRelation:
+        return None
     return parse_description([tuple(str(value or "") for value in row) for row in answer.rows])
 
 

@@ -4,13 +4,13 @@
   is written by the first run and by --full-refresh, and stays as it is in all others.
 #}
 {% macro bin_edges(relation, bins) -%}
-select
-  {%- for column, number in bins.items() -%}
-    {%- set last = loop.last -%}
-    {%- for edge in range(1, number) %}
-  percentile_approx({{ column }}, {{ edge / number }}) as {{ column }}_{{ edge }}{{ '' if last and loop.last else ',' }}
-    {%- endfor -%}
-  {%- endfor %}
+{%- set edges = [] -%}
+{%- for column, number in bins.items() -%}
+  {%- for edge in range(1, number) -%}
+    {%- do edges.append('percentile_approx(' ~ column ~ ', ' ~ edge / number ~ ') as ' ~ column ~ '_' ~ edge) -%}
+  {%- endfor -%}
+{%- endfor -%}
+select {{ edges | join(', ') }}
 from {{ relation }}
 {% if is_incremental() %}having false{% endif %}
 {%- endmacro %}

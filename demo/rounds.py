@@ -18,7 +18,7 @@ from demo.recompute import Recompute, compare, recompute
 from demo.versions import moved, versions
 
 _AT_ONCE = 4
-"""Comparisons: half of what one takes is planning, which keeps one core busy at most."""
+"""Comparisons, which are not timed."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def play(spark: SparkSession, batch: Batch, progress: Progress, before_it: Round
     written = moved(start, versions())
     again = reached(batch.touches, runs)
     stands = {o.run.model: o for o in before_it.outcomes if o.run.model not in again} if before_it else {}
-    outcomes = _recompute(spark, runs, stands, progress)
+    outcomes = _outcomes(spark, runs, stands, progress)
     return Round(batch, changing.seconds, dbt_seconds, tuple(written), outcomes)
 
 
@@ -89,7 +89,7 @@ def _check_touched(batch: Batch, changed: list[str]) -> None:
         )
 
 
-def _recompute(
+def _outcomes(
     spark: SparkSession, runs: Sequence[ModelRun], stands: Mapping[str, Outcome], progress: Progress
 ) -> tuple[Outcome, ...]:
     """What is timed runs one after the other, what compares side by side."""

@@ -47,10 +47,10 @@ def check_statements(plan: Plan) -> None:
 
 def emitted(plan: Plan) -> Iterator[exp.Expr]:
     """Every kind of statement that ``plan`` can emit, and each way to write."""
-    binding = example(plan)
+    steps, binding = _steps(plan), example(plan)
     products = {product.of.name: product.of for view in plan.stored for product in view.products}
     for bound in (binding, *(binding.with_factors(of) for of in products.values())):
-        for step in _steps(plan):
+        for step in steps:
             query = statement(plan, step, bound) if not isinstance(step, Write) else None
             if query is not None:
                 yield query

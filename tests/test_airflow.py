@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from dbt_project import REPOSITORY
-from fixtures.typed import PROGRAMS, settings, typed
+from fixtures.typed import PROGRAMS, programs_of, settings, typed
 
 EXAMPLE = REPOSITORY / "examples" / "airflow"
-ENVIRONMENT = REPOSITORY / ".cache" / "airflow"
 LOG = REPOSITORY / "docs" / "airflow-log.txt"
 _WHERE = re.compile(r"\s+\[[\w.]+\] .*$")
 """The logger of a line, and what comes behind it."""
@@ -24,12 +22,8 @@ DAGS = ("shop", "shop_audit", "shop_backfill", "shop_by_model")
 
 @pytest.fixture(scope="module")
 def airflow() -> Path:
-    """Airflow's programs, in an environment that is made once."""
-    programs = ENVIRONMENT / "bin"
-    if not (programs / "airflow").is_file():
-        typed(f"{sys.executable} -m venv {ENVIRONMENT}", REPOSITORY, dict(os.environ))
-        typed(f"{programs}/pip install -q -r {EXAMPLE}/requirements.txt", REPOSITORY, dict(os.environ))
-    return programs / "airflow"
+    """Airflow's command, in an environment that is made once."""
+    return programs_of("airflow", f"-r {EXAMPLE}/requirements.txt") / "airflow"
 
 
 def _for_readers(told: str, home: Path) -> str:

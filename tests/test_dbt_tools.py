@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from dbt_project import REPOSITORY
-from fixtures.typed import settings, typed
+from fixtures.typed import programs_of, settings, typed
 
-ENVIRONMENT = REPOSITORY / ".cache" / "tools"
-TOOLS = "sqlfluff sqlfluff-templater-dbt openlineage-dbt"
+TOOLS = "sqlfluff~=4.4.0 sqlfluff-templater-dbt~=4.4.0 openlineage-dbt~=1.54.0"
+"""Of the versions that docs/dbt.md has."""
 DBT = '"dbt-core==1.11.*" "dbt-spark[PyHive,session]==1.11.*" "pyspark==4.2.*"'
 CONFIGURATION = """
 [sqlfluff]
@@ -28,13 +27,8 @@ project_dir = .
 
 @pytest.fixture(scope="module")
 def programs() -> Path:
-    """The tools beside dbt and fivm, in an environment that is made once."""
-    found = ENVIRONMENT / "bin"
-    if not (found / "sqlfluff").is_file():
-        env = dict(os.environ)
-        typed(f"{sys.executable} -m venv {ENVIRONMENT}", REPOSITORY, env)
-        typed(f"{found}/pip install -q {TOOLS} {DBT} {REPOSITORY}", REPOSITORY, env)
-    return found
+    """The tools beside dbt and fivm, in an environment that is made once; fivm is the one of this clone."""
+    return programs_of("tools", f"{TOOLS} {DBT} -e {REPOSITORY}")
 
 
 @pytest.fixture

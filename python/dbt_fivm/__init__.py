@@ -77,6 +77,8 @@ _METHODS: dict[str, Any] = {
     "fivm_exact_sql": "",
     "fivm_check": [],
     "fivm_history": [],
+    "fivm_models_query": "",
+    "fivm_refreshes_query": "",
     "fivm_clean": [],
     "fivm_drop_parts": [],
     "fivm_part_catalogs": [],

@@ -14,7 +14,7 @@ from fivm_dbt.config import Config, load_config
 from fivm_dbt.engines.spark.engine import SparkEngine
 from fivm_dbt.errors import FivmError
 from fivm_dbt.ir.moments import session_zone
-from fivm_dbt.naming import state_of
+from fivm_dbt.naming import canonical, state_of
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
@@ -93,6 +93,11 @@ def plan_of_node(adapter: Any, node: Any) -> Plan:
     return recorded_plan(
         planner_of_node(adapter, engine, node), read_state(engine, state_of_node(adapter, node))
     )
+
+
+def relation_of_node(adapter: Any, node: Any) -> str:
+    """The name of a model's relation, as plans have it."""
+    return canonical(adapter.Relation.create_from(adapter.config, node).render())
 
 
 def state_of_node(adapter: Any, node: Any) -> str:

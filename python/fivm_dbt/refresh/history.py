@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot import exp
+
 from fivm_dbt.naming import split_name
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.head import RECORDING
@@ -13,6 +15,7 @@ from fivm_dbt.refresh.costs import seconds_between
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import noted
 from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
+from fivm_dbt.spark.rows import query_of_rows
 
 _HEADINGS = (
     "model",
@@ -26,6 +29,21 @@ _HEADINGS = (
     "state bytes",
     "reason",
 )
+
+_COLUMNS = {
+    "model": "STRING",
+    "refresh": "BIGINT",
+    "recorded_at": "TIMESTAMP",
+    "action": "STRING",
+    "changed": "STRING",
+    "rows_merged": "BIGINT",
+    "seconds": "DOUBLE",
+    "expected_seconds": "DOUBLE",
+    "expected_build_seconds": "DOUBLE",
+    "state_bytes": "BIGINT",
+    "reason": "STRING",
+}
+"""Of the table of refreshes, which ``models/monitoring/monitoring.yml`` describes."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +89,14 @@ class Refreshed:
             self.reason,
         )
 
+    @property
+    def values(self) -> tuple[str | int | float | None, ...]:
+        """In the order of the columns of the table of refreshes."""
+        expected = self.expected or (None, None)
+        changed, reason = self.changed or None, self.reason or None
+        figures = (self.rows, self.seconds, *expected, self.bytes)
+        return (self.model, self.number, self.at, self.action, changed, *figures, reason)
+
 
 def history(engine: Engine, model: str, name: str, limit: int) -> list[Refreshed]:
     """The last finished refreshes of a model, newest first: as far back as the history of its table of states is kept.
@@ -99,6 +125,15 @@ def table_of(found: Sequence[Refreshed]) -> list[str]:
     return [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
+
+
+def query_of(found: Sequence[Refreshed]) -> exp.Select:
+    """Refreshes as a query, for the table that dashboards read.
+
+    >>> query_of([]).sql("spark")[:47]
+    'SELECT CAST(model AS STRING) AS model, CAST(ref'
+    """
+    return query_of_rows(_COLUMNS, [refreshed.values for refreshed in found])
 
 
 def _finished(commits: Sequence[Commit], name: str) -> Iterator[tuple[Commit, Mapping[str, Any]]]:

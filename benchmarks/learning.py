@@ -236,10 +236,14 @@ class _Kept:
             name = f"moments_{strategy}"
             workbench.make_room(name)
             request = ModelRequest(name, shape.sql(kind), catalog, load_config(meta))
+            started = time.perf_counter()
             self._plans[way] = plan_model(request, workbench.describe)
             refresh(self._plans[way], self._engine)
+            click.echo(f"  {way}: built in {time.perf_counter() - started:.1f} s", err=True)
         workbench.make_room("recomputed")
+        started = time.perf_counter()
         self._recompute()
+        click.echo(f"  {RECOMPUTE}: {time.perf_counter() - started:.1f} s", err=True)
 
     def follow(self, batches: int, size: int) -> Iterator[Measured]:
         """After ``batches`` changes of each relation, in turn, one more of each before to warm up."""
@@ -260,8 +264,10 @@ class _Kept:
                 for way, run in ways.items():
                     started = time.perf_counter()
                     found = run()
+                    duration = time.perf_counter() - started
+                    click.echo(f"    {way}: {duration:.2f} s", err=True)
                     if number:
-                        seconds.setdefault((table.name, way), []).append(time.perf_counter() - started)
+                        seconds.setdefault((table.name, way), []).append(duration)
                         told[table.name, way] = found or (1, None)
         wrong = {
             way: len(self._engine.query(difference_sql(p, self._engine))) for way, p in self._plans.items()

@@ -34,7 +34,13 @@ NEW = dict.fromkeys(MODEL) | {"model": "analytics.new", "refreshes": 0, "descrip
 
 def _refresh(day: int, action: str, seconds: float | None, reason: str | None = None) -> dict[str, object]:
     at = f"2024-05-0{day}T04:00:12"
-    return {"model": "analytics.daily", "recorded_at": at, "action": action, "seconds": seconds, "reason": reason}
+    return {
+        "model": "analytics.daily",
+        "recorded_at": at,
+        "action": action,
+        "seconds": seconds,
+        "reason": reason,
+    }
 
 
 REFRESHES = [
@@ -70,6 +76,8 @@ def test_what_is_no_output_of_dbt_show(tmp_path: Path) -> None:
     assert "dbt --quiet show --output json" in done.output
 
 
-@pytest.mark.parametrize(("count", "text"), [(None, ""), (999, "999 bytes"), (2.5e9, "2.5 GB"), (3e15, "3,000.0 TB")])
+@pytest.mark.parametrize(
+    ("count", "text"), [(None, ""), (999, "999 bytes"), (2.5e9, "2.5 GB"), (3e15, "3,000.0 TB")]
+)
 def test_sizes(count: float | None, text: str) -> None:
     assert dashboard._size(count) == text

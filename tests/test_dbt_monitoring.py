@@ -24,7 +24,7 @@ DAILY = "select customer_id, sum(amount) as amount from {{ source('raw', 'orders
 def test_models_and_refreshes_as_tables(spark: SparkSession, tmp_path: Path) -> None:
     shop = Project.create(spark, tmp_path / "shop", "monitored", "big_orders")
     shop.write("models/daily.sql", "{{ config(materialized='fivm') }} " + DAILY)
-    shop.write("models/daily.yml", "models: [{name: daily, description: \"A customer's orders\"}]")
+    shop.write("models/daily.yml", 'models: [{name: daily, description: "A customer\'s orders"}]')
 
     def look() -> None:
         shop.dbt("run", "--select", "fivm_refreshes", "fivm_models", *MONITORING)
@@ -33,7 +33,9 @@ def test_models_and_refreshes_as_tables(spark: SparkSession, tmp_path: Path) -> 
     look()
     assert shop.rows("SELECT * FROM shop.fivm_refreshes") == []
     named = [(f"{shop.schema}.{name}",) for name in ("big_orders", "daily")]
-    assert shop.rows("SELECT model FROM shop.fivm_models WHERE refreshes = 0 AND last_action IS NULL") == named
+    assert (
+        shop.rows("SELECT model FROM shop.fivm_models WHERE refreshes = 0 AND last_action IS NULL") == named
+    )
 
     shop.dbt("run")
     look()
@@ -50,8 +52,8 @@ def test_models_and_refreshes_as_tables(spark: SparkSession, tmp_path: Path) -> 
         (3, "rebuilt", None, "the model's SQL changed; presentation changed"),
     ]
     assert shop.rows(
-        "SELECT inputs, description, refreshes, rebuilds, last_action, median_seconds > 0, build_seconds = last_seconds, "
-        "state_bytes > 0 FROM shop.fivm_models WHERE model LIKE '%daily'"
+        "SELECT inputs, description, refreshes, rebuilds, last_action, median_seconds > 0, "
+        "build_seconds = last_seconds, state_bytes > 0 FROM shop.fivm_models WHERE model LIKE '%daily'"
     ) == [(f"{shop.schema}_raw.orders", "A customer's orders", 3, 1, "rebuilt", True, True, True)]
 
     # What the states have forgotten is in the table still.
@@ -68,5 +70,7 @@ def test_models_and_refreshes_as_tables(spark: SparkSession, tmp_path: Path) -> 
     done = CliRunner().invoke(dashboard.main, [*map(str, files), "--out", str(tmp_path / "fivm.html")])
     assert done.exit_code == 0, done.output
     page = (tmp_path / "fivm.html").read_text()
-    assert f"{shop.schema}.daily" in page and "the model&#39;s SQL changed" in page and page.count("<svg") == 2
+    assert (
+        f"{shop.schema}.daily" in page and "the model&#39;s SQL changed" in page and page.count("<svg") == 2
+    )
     assert json.loads(files[0].read_text()[files[0].read_text().index("{") :])["show"]

@@ -33,6 +33,7 @@ from fivm_dbt.rings.polynomial import Polynomial
 from fivm_dbt.rings.quotient import averages_exactly, decimal_average
 from fivm_dbt.rings.registry import components, finish, ring_for
 from fivm_dbt.rings.ring import RINGS, Payload, Ring
+from fivm_dbt.rings.vectors import Vectors
 from fivm_dbt.testing.compare import compare_rows
 from fixtures.covariances import Covariances
 from fixtures.models import Bench
@@ -51,6 +52,8 @@ def engine() -> Iterator[DuckDbEngine]:
 
 
 def _literal(value: object, type_: SparkType) -> str:
+    if isinstance(value, tuple):
+        return f"ARRAY({', '.join(_literal(each, type_.element) for each in value)})"
     return f"CAST({'NULL' if value is None else repr(str(value))} AS {type_})"
 
 
@@ -64,6 +67,8 @@ KINDS: dict[str, tuple[Numbers, Values]] = {
     "products of decimals": (Decimals(4), lambda r: Decimal(r.randint(-(10**8), 10**8)).scaleb(-4)),
     "whole decimals": (Decimals(0), lambda r: Decimal(r.randint(-(10**9), 10**9))),
     "long decimals": (Decimals(6), lambda r: Decimal(r.randint(-(10**9), 10**9)).scaleb(-6)),
+    "vectors": (Vectors(INTEGERS, 3), lambda r: tuple(r.randint(-(2**20), 2**20) for _ in range(3))),
+    "vectors of decimals": (Vectors(Decimals(2), 2), lambda r: (Decimal(r.randint(-(10**8), 10**8)).scaleb(-2),) * 2),
     "doubles": (DOUBLES, lambda r: float(r.randint(-(2**15), 2**15))),  # whose sums and products lose no digit
 }  # fmt: skip
 

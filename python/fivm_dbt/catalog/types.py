@@ -77,6 +77,19 @@ class SparkType:
         return self.is_decimal or self.is_integral or self.is_floating
 
     @property
+    def is_array(self) -> bool:
+        return self.text.startswith("array<")
+
+    @property
+    def element(self) -> SparkType:
+        """The type of the elements of an array.
+
+        >>> SparkType.of("array<decimal(38,2)>").element.text
+        'decimal(38,2)'
+        """
+        return SparkType(self.text[len("array<") : -1])
+
+    @property
     def is_string(self) -> bool:
         return self.text == "string" or self.text.startswith(("varchar(", "char("))
 
@@ -120,8 +133,8 @@ class SparkType:
         >>> SparkType.of("map<string,array<int>>").element_columns()
         [('key', SparkType(text='string')), ('value', SparkType(text='array<int>'))]
         """
-        if self.text.startswith("array<"):
-            element = SparkType(self.text[len("array<") : -1])
+        if self.is_array:
+            element = self.element
             return (element.struct_fields or None) if inline else [("col", element)]
         if self.text.startswith("map<") and not inline:
             key, value = _split(self.text[len("map<") : -1])

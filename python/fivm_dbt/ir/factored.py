@@ -9,13 +9,20 @@ from typing import Protocol
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.scalar import Scalar
 
+Entry = tuple[tuple[int, int], ...]
+"""An entry of a product of vectors: which factors it has, and which element of each, counted from 0; -1 of a number."""
+
 
 @dataclass(frozen=True)
 class Product:
-    """``coefficient × Π factors``. A factor is a value of the aggregate's input with its type, and never NULL."""
+    """``coefficient × Π factors``. A factor is a value of the aggregate's input with its type, and never NULL.
+
+    A product of vectors has ``entries``: each is a product of elements of some of the factors.
+    """
 
     coefficient: int
     factors: tuple[tuple[Scalar, SparkType], ...]
+    entries: tuple[Entry, ...] = ()
 
     @property
     def sql(self) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlglot import exp
-
 from fivm_dbt.naming import split_name
 from fivm_dbt.parts.intervals import Intervals
 from fivm_dbt.plan.model.head import RECORDING
@@ -15,6 +13,7 @@ from fivm_dbt.refresh.costs import seconds_between
 from fivm_dbt.refresh.engine import Engine
 from fivm_dbt.refresh.heads import noted
 from fivm_dbt.spark.formats import Commit, MissingRelation, NotVersioned
+from fivm_dbt.spark.pieces import Query
 from fivm_dbt.spark.rows import query_of_rows
 
 _HEADINGS = (
@@ -127,7 +126,7 @@ def table_of(found: Sequence[Refreshed]) -> list[str]:
     ]
 
 
-def query_of(found: Sequence[Refreshed]) -> exp.Select:
+def query_of(found: Sequence[Refreshed]) -> Query:
     """Refreshes as a query, for the table that dashboards read.
 
     >>> query_of([]).sql("spark")[:47]

@@ -28,6 +28,7 @@ from fivm_dbt.rings.kinds import numbers_for
 from fivm_dbt.rings.numbers import Numbers
 from fivm_dbt.rings.polynomial import Polynomial
 from fivm_dbt.rings.ring import Payload, Ring, ring_of
+from fivm_dbt.rings.vectors import gathered
 
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
 
@@ -89,7 +90,7 @@ class Covariances(Ring):
         return (count, *sums, *(sums[i] * values[j] for i, j in self._pairs))
 
     def finish(self, payload: Sequence[Scalar]) -> Scalar:
-        count, *others = (part.ast() for part in payload)
+        count, *others = payload
         m = len(self.call.names)
         types = [t for _, t in self.call.arguments]
         return Scalar(moments(self.call.names, types, count, others[:m], others[m:]))
@@ -138,15 +139,15 @@ def moments_type(variables: Sequence[SparkType], weight: SparkType | None) -> Sp
 def moments(
     names: Sequence[str],
     types: Sequence[SparkType],
-    count: exp.Expr,
-    sums: Sequence[exp.Expr],
-    products: Sequence[exp.Expr],
+    count: Scalar,
+    sums: Sequence[Scalar],
+    products: Sequence[Scalar],
 ) -> exp.Expr:
     """The struct of count, variables, sums and products; ``types`` are those of all arguments."""
     weight = types[len(names)] if len(types) > len(names) else None
     shown = _shown_types(types[: len(names)], weight)
     fields = {
-        "count": as_type(count, shown[0].text),
+        "count": as_type(count.ast(), shown[0].text),
         "variables": exp.Array(expressions=[exp.Literal.string(name) for name in names]),
         "sums": _array(sums, shown[1]),
         "products": _array(products, shown[2]),
@@ -155,9 +156,8 @@ def moments(
     return exp.Struct(expressions=list(named))
 
 
-def _array(values: Sequence[exp.Expr], type_: SparkType) -> exp.Expr:
-    listed = exp.Array(expressions=[as_type(value, type_.text) for value in values])
-    return listed if values else as_type(listed, f"array<{type_}>")
+def _array(values: Sequence[Scalar], type_: SparkType) -> exp.Expr:
+    return gathered(values, type_) if values else as_type(exp.Array(), f"array<{type_}>")
 
 
 def cell_type(variables: Sequence[SparkType], weight: SparkType | None) -> SparkType:

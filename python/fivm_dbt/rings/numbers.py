@@ -72,6 +72,15 @@ class Numbers(ABC):
         """A sum over rows as a value of the column."""
         return total
 
+    def is_moved(self, total: exp.Expr) -> exp.Expr:
+        """Whether a sum is not zero; NULL, after an overflow, is not."""
+        return exp.NullSafeNEQ(this=total, expression=exp.Literal.number(0))
+
+    def lost(self, column: exp.Expr) -> exp.Expr:
+        """Whether one of the rows that are added up has overflowed."""
+        there = exp.Count(this=column)
+        return exp.LT(this=there, expression=exp.Count(this=exp.Star()))
+
     def checked(self, value: exp.Expr, message: str) -> exp.Expr:
         """A value of the column, but an error with ``message`` where it has overflowed."""
         return value

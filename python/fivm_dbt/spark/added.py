@@ -10,7 +10,7 @@ from fivm_dbt.naming import COUNT, FILE, PARTITION, ROW, SIGN
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
-from fivm_dbt.spark.pieces import as_both, is_any, table
+from fivm_dbt.spark.pieces import any_moved, as_both, table
 from fivm_dbt.spark.states import stored
 from fivm_dbt.steps.binding import staged_state
 
@@ -129,7 +129,9 @@ def summed(
     if keys:
         query = query.group_by(*keys, copy=False)
     if of_delta:
-        return query.having(is_any([_total(name, state) for name in state.stored_names]), copy=False)
+        return query.having(
+            any_moved(state, {name: _total(name, state) for name in state.stored_names}), copy=False
+        )
     if state.is_global:
         return query
     is_there = exp.NEQ(this=exp.Sum(this=exp.column(COUNT)), expression=exp.Literal.number(0))

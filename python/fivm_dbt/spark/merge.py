@@ -16,7 +16,7 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.spark.alarms import NEGATIVE, overflowed, unless
 from fivm_dbt.spark.heads import head_branches, head_row, is_from, is_in_tail
-from fivm_dbt.spark.pieces import in_one_task, is_any, table
+from fivm_dbt.spark.pieces import any_moved, in_one_task, table
 from fivm_dbt.spark.places import Closed, Place
 from fivm_dbt.spark.replace import replace_partitions
 from fivm_dbt.spark.state import twice
@@ -221,7 +221,7 @@ def _over_all_steps(plan: Plan, view: View) -> exp.Select:
     keys = [column_ast("", name) for name in (*(k.name for k in view.state.keys), PARTITION)]
     sums = {name: view.state.numbers(name).total(exp.column(name)) for name in view.state.payload_names}
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
-    return query.from_(table(staged_state(plan, view))).group_by(*keys).having(is_any(sums.values()))
+    return query.from_(table(staged_state(plan, view))).group_by(*keys).having(any_moved(view.state, sums))
 
 
 def _delete(count: exp.Expr) -> exp.When:
@@ -267,8 +267,5 @@ def _is_more_than_rounding(state: StateTable) -> exp.Expr | None:
     """Of a key that comes and goes within one delta, doubles may leave a rest: it is no row. None without doubles."""
     if state.is_exact:
         return None
-    exact = [p.name for p in state.payload if p.numbers.is_exact]
-    zero = exp.Literal.number(0)
-    return exp.or_(
-        *(exp.NEQ(this=column_ast("delta", n), expression=zero.copy()) for n in (COUNT, *exact)), copy=False
-    )
+    exact = [COUNT, *(p.name for p in state.payload if p.numbers.is_exact)]
+    return any_moved(state, {name: column_ast("delta", name) for name in exact})

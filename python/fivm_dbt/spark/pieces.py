@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import sqlglot
 from sqlglot import exp
 
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.scalar import identifier
+
+if TYPE_CHECKING:
+    from fivm_dbt.plan.model.state import StateTable
 
 Statement = exp.Expr
 """A statement; whoever runs it does not look into it."""
@@ -90,6 +93,12 @@ def as_both(rows: exp.Query, *, is_small: bool) -> exp.Subquery:
 def is_any(sums: Iterable[exp.Expr]) -> exp.Expr:
     """Whether one of the sums of a key is not zero; NULL, after an overflow, is not."""
     moved = (exp.NullSafeNEQ(this=s.copy(), expression=exp.Literal.number(0)) for s in sums)
+    return exp.or_(*moved, copy=False)
+
+
+def any_moved(state: StateTable, sums: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The same of sums of components of a state, by their names."""
+    moved = (state.numbers(name).is_moved(total.copy()) for name, total in sums.items())
     return exp.or_(*moved, copy=False)
 
 

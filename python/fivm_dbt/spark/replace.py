@@ -17,7 +17,7 @@ from fivm_dbt.spark.added import stored_and_staged, summed
 from fivm_dbt.spark.alarms import NEGATIVE, OVERFLOW, overflowed, unless
 from fivm_dbt.spark.formats import FORMAT
 from fivm_dbt.spark.heads import head_row, is_in_tail
-from fivm_dbt.spark.pieces import as_both, is_any, table, union_all
+from fivm_dbt.spark.pieces import any_moved, as_both, table, union_all
 from fivm_dbt.spark.places import Closed, Place
 from fivm_dbt.spark.state import as_set, checked_partition
 from fivm_dbt.spark.states import as_stored, lay_out_rows, stored, tail_rows, with_head
@@ -213,8 +213,14 @@ def _is_any_row(where: exp.Expr) -> exp.Expr:
 
 
 def _over(aggregate: exp.Expr, where: exp.Expr) -> exp.Expr:
-    """``aggregate FILTER (WHERE where)``."""
-    return exp.Filter(this=aggregate, expression=exp.Where(this=where.copy()))
+    """``aggregate FILTER (WHERE where)``, of what is computed from one too."""
+    own = aggregate.find(exp.AggFunc)
+    assert own is not None, aggregate
+    filtered = exp.Filter(this=own.copy(), expression=exp.Where(this=where.copy()))
+    if own is aggregate:
+        return filtered
+    own.replace(filtered)
+    return aggregate
 
 
 def _per_key(state: StateTable, rows: exp.Query, is_small: bool) -> exp.Select:
@@ -234,7 +240,8 @@ def _sums(state: StateTable) -> dict[str, exp.Expr]:
 def _is_there(state: StateTable) -> exp.Expr:
     """Whether a key has rows; without rows it has gone, and one that still has sums is an alarm."""
     sums = _sums(state)
-    return is_any([sums[COUNT], *(sums[p.name] for p in state.payload if p.numbers.is_exact)])
+    exact = [COUNT, *(p.name for p in state.payload if p.numbers.is_exact)]
+    return any_moved(state, {name: sums[name] for name in exact})
 
 
 def _counted(state: StateTable, total: exp.Expr) -> exp.Expr:
@@ -255,8 +262,7 @@ def _summed(payload: PayloadColumn, sums: Mapping[str, exp.Expr], state: StateTa
     if not payload.numbers.may_overflow:
         return total.copy()
     type_ = payload.type.text
-    there = exp.Count(this=exp.column(payload.name))
-    is_lost: exp.Expr = exp.LT(this=there, expression=exp.Count(this=exp.Star()))
+    is_lost = payload.numbers.lost(exp.column(payload.name))
     checked = payload.numbers.checked(total.copy(), overflowed(state))
     message = f"{OVERFLOW} {state.relation}: a decimal sum had overflowed"
     value = unless(is_lost, checked, type_, message)

@@ -26,11 +26,12 @@ from fivm_dbt.spark.clock import at_time
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.partition_text import partition_text
-from fivm_dbt.spark.pieces import is_any, table, union_all
+from fivm_dbt.spark.pieces import any_moved, is_any, table, union_all
 from fivm_dbt.spark.properties import storage, table_properties
 from fivm_dbt.spark.reads import bound_number, presented, side_reader
 from fivm_dbt.spark.select import Reader, select, select_columns
 from fivm_dbt.spark.states import as_stored, lay_out_rows, with_head
+from fivm_dbt.spark.vectors import added_by_places
 from fivm_dbt.steps.binding import Binding, BoundInput, staged_input, staged_state
 
 TWICE = "FIVM405"
@@ -169,8 +170,8 @@ def _payload_query(
         select_columns(_product_columns(state, product), product.node, reader)
         for product in binding.products(view)
     ]
-    rows = union_all(branches)
     keys = [column_ast("", k.name) for k in state.keys] + [exp.column(STEP) for _ in steps]
+    rows = added_by_places(state, union_all(branches), keys)
     sums = {name: _total(name, state) for name in state.payload_names}
     query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
     query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION), copy=False)
@@ -181,7 +182,7 @@ def _payload_query(
         query = query.group_by(*keys, copy=False)
     if keep_zero:
         return query
-    return query.having(is_any(sums.values()), copy=False)
+    return query.having(any_moved(state, sums), copy=False)
 
 
 def _branch(state: StateTable, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:

@@ -212,14 +212,20 @@ def _written_out(
 
     def total(*factors: tuple[exp.Expr, SparkType]) -> exp.Expr:
         counted = product([*factors, *weight]) if factors or weight else exp.Literal.number(1)
-        case: exp.Expr = exp.Case(ifs=[exp.If(this=condition.copy(), true=counted)])
-        if as_finite and any(t.is_floating for _, t in (*factors, *weight)):
-            case = finite_part(case)
-        return exp.Coalesce(this=exp.Sum(this=case), expressions=[exp.Literal.number(0)])
+        case = exp.Case(ifs=[exp.If(this=condition.copy(), true=counted)])
+        types = [t for _, t in (*factors, *weight)]
+        zero = exp.Literal.number(0)
+        if any(t.is_decimal for t in types) and not any(t.is_floating for t in types):
+            # NULL for a sum of more than 38 digits is no zero.
+            case.set("default", zero.copy())
+            nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=zero.copy())
+            return exp.Case(ifs=[exp.If(this=nothing, true=zero)], default=exp.Sum(this=case))
+        added = finite_part(case) if as_finite and any(t.is_floating for t in types) else case
+        return exp.Coalesce(this=exp.Sum(this=added), expressions=[zero])
 
     sums = [total(value) for value in values[: len(found.variables)]]
     products = [total(values[i], values[j]) for i, j in pairs(len(found.variables))]
-    return moments(found.names, types, total(), sums, products)
+    return moments(found.names, types, Scalar(total()), [*map(Scalar, sums)], [*map(Scalar, products)])
 
 
 def _present(value: exp.Expr, type_: SparkType) -> exp.Expr:

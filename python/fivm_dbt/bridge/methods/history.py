@@ -23,4 +23,3 @@ def refreshes_of(adapter: Any, nodes: list[Any], limit: int) -> list[Refreshed]:
     for node in nodes:
         found += history(engine, relation_of_node(adapter, node), state_of_node(adapter, node), limit)
     return found
-

@@ -10,7 +10,12 @@ from sqlglot import exp
 from fivm_dbt.engines.duckdb import aggregates, casts, orders, predicates, scalars
 from fivm_dbt.engines.duckdb.aggregates import to_duckdb_aggregate
 from fivm_dbt.engines.duckdb.casts import to_duckdb_cast
-from fivm_dbt.engines.duckdb.lambdas import to_duckdb_aggregate_array, with_index_from_one
+from fivm_dbt.engines.duckdb.lambdas import (
+    to_duckdb_aggregate_array,
+    to_duckdb_arrays_zip,
+    to_duckdb_zip,
+    with_index_from_one,
+)
 from fivm_dbt.engines.duckdb.orders import order_key
 from fivm_dbt.engines.duckdb.pivot import without_pivots
 from fivm_dbt.engines.duckdb.predicates import to_array_condition, with_known_membership
@@ -227,6 +232,8 @@ def _anonymous(node: exp.Expr) -> exp.Expr:
     """
     if node.name.lower() == "forall":
         return to_array_condition(node)
+    if node.name.lower() == "zip_with":
+        return to_duckdb_zip(node)
     if isinstance(node, exp.Anonymous):
         known = to_duckdb_time(node) or to_duckdb_call(node)
         if known is not None:
@@ -306,6 +313,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Any: _any,
     exp.ArgMax: _by("ARG_MAX_NULL"),
     exp.ArgMin: _by("ARG_MIN_NULL"),
+    exp.ArraysZip: to_duckdb_arrays_zip,
     exp.ArrayFilter: with_index_from_one,
     exp.ArraySort: _sorted,
     exp.Collate: _collate,

@@ -371,7 +371,6 @@ RULES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.UnixMillis: _renamed("SPARK_UNIX_MILLIS"),
     exp.ArrayRemove: lambda node: _call("SPARK_REMOVE", node.this, node.expression),
     exp.Flatten: _renamed("SPARK_FLATTEN"),
-    exp.ArraysZip: _unsupported("ARRAYS_ZIP"),
     exp.ParseJSON: _unsupported("PARSE_JSON"),
     exp.BitwiseCount: lambda node: exp.BitwiseCount(
         this=exp.Cast(this=node.this.copy(), to=exp.DataType.build("BIGINT"))

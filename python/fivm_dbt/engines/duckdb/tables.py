@@ -50,6 +50,8 @@ def duckdb_type(type_: SparkType) -> str:
         return type_.text.upper()
     if type_.is_string:
         return "VARCHAR"
+    if type_.is_array:
+        return f"{duckdb_type(type_.element)}[]"
     if type_.text not in _DUCKDB_TYPES:
         raise ValueError(f"the DuckDB engine has no type for {type_}")
     return _DUCKDB_TYPES[type_.text]

@@ -23,9 +23,11 @@ from fivm_dbt.ir.on_demand import is_on_demand
 from fivm_dbt.ir.presentation import presentation
 from fivm_dbt.ir.scalar import ColumnId, Scalar
 from fivm_dbt.naming import COUNT, PARTITION, PREFIX, storable, unique_name
+from fivm_dbt.plan.layout.packed import packed
 from fivm_dbt.plan.model.state import PayloadColumn
 from fivm_dbt.rings.component import ROWS, Component
 from fivm_dbt.rings.registry import finish, named_components
+from fivm_dbt.rings.vectors import is_packed
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def _aggregate_root(
     node: Aggregate, outputs: tuple[tuple[str, Scalar], ...], filters: tuple[Scalar, ...]
 ) -> Root:
     keys, payload, rows = added_up(node)
-    column_of = {p.component: Scalar.column("", p.name) for p in payload}
+    column_of = {component: value for p in payload for component, value in p.values}
     column_of[ROWS] = Scalar.column("", COUNT)
     stored = {(node.alias, k.name): kept.name for k, kept in zip(node.keys, keys, strict=True)}
     meaning = {key: Scalar.column("", name) for key, name in stored.items()}
@@ -226,7 +228,9 @@ def _payload(node: Aggregate) -> tuple[PayloadColumn, ...]:
             taken.add(name)
             products = node.factored.calls[number][position] if node.factored is not None else None
             found[component] = PayloadColumn(name, component, products)
-    return tuple(found.values())
+    columns = tuple(found.values())
+    has_many = any(is_packed(len(named_components(call))) for call in node.calls)
+    return packed(columns) if has_many else columns
 
 
 def _label(argument: Scalar | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from fivm_dbt.naming import COUNT
 from fivm_dbt.rings.component import ROWS, Component
 from fivm_dbt.rings.numbers import Numbers
 from fivm_dbt.rings.polynomial import Polynomial
+from fivm_dbt.rings.vectors import element_of
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class PayloadColumn:
     component: Component
     products: tuple[Product, ...] | None = None
     """What is added up over payloads of a view tree, instead of the component's lift over rows."""
+    members: tuple[Component, ...] = ()
+    """The components that a column of vectors has, in the order of its elements."""
 
     @property
     def numbers(self) -> Numbers:
@@ -31,6 +35,14 @@ class PayloadColumn:
     @property
     def type(self) -> SparkType:
         return self.numbers.type
+
+    @property
+    def values(self) -> Iterator[tuple[Component, Scalar]]:
+        """Each component that it has, as a value over a row of the state."""
+        own = Scalar.column("", self.name)
+        if not self.members:
+            yield self.component, own
+        yield from ((member, element_of(own, n)) for n, member in enumerate(self.members))
 
     @property
     def lift_sql(self) -> str:

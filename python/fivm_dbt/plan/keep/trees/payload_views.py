@@ -7,10 +7,11 @@ of (F-IVM article, section 4; rings: section 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
+from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT, INT
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.comparison import Comparison
@@ -26,6 +27,7 @@ from fivm_dbt.rings.integers import is_presence
 from fivm_dbt.rings.kinds import numbers_for
 from fivm_dbt.rings.numbers import Typed
 from fivm_dbt.rings.totals import TOTAL
+from fivm_dbt.rings.vectors import element_of, is_packed, listed, product_of
 
 ROWS = "rows"
 """The column of a payload view that says how many rows of the join a group stands for."""
@@ -122,22 +124,27 @@ class PayloadViews:
         if not keys:
             # A key that all rows share: unlike a global aggregate, a view of no rows has no group.
             keys.append(Item("everything", Scalar.number(1), INT))
-        taken = {k.name.lower() for k in keys} | {ROWS}
-        calls = [AggregateCall(ROWS, "count", None, None, BIGINT)]
-        products: list[tuple[tuple[Product, ...], ...]] = [()]
-        payload: dict[Factors, Typed] = {}
-        for factors in dict.fromkeys(self.block.within(p, relations) for p in self.block.products):
-            if not factors or counted is not None:
-                continue
-            type_ = numbers_for([t for _, t in factors]).type
-            name = unique_name(_label(factors), taken)
-            taken.add(name)
-            calls.append(AggregateCall(name, TOTAL, _described(factors), type_, type_))
-            products.append(((self._product(Product(1, factors), pieces),),))
-            payload[factors] = (Scalar.column(alias, name), type_)
-        factored = Factored(self._product(Product(1, ()), pieces), tuple(products))
-        node = Aggregate(self._joined(pieces), alias, tuple(keys), tuple(calls), factored=factored)
-        return PayloadView(node, relations, columns, payload, tuple(dict.fromkeys(joined)))
+        totals = _Totals(alias, {k.name.lower() for k in keys} | {ROWS})
+        summed = dict.fromkeys(self.block.within(p, relations) for p in self.block.products)
+        own = {f: self._product(Product(1, f), pieces) for f in summed if f and counted is None}
+        if self.is_packed:
+            totals.add_vectors(own)
+        else:
+            totals.add(own)
+        rows = self._product(Product(1, ()), pieces)
+        counts = AggregateCall(ROWS, "count", None, None, BIGINT)
+        factored = Factored(rows, ((), *totals.products))
+        calls = (counts, *totals.calls)
+        node = Aggregate(self._joined(pieces), alias, tuple(keys), calls, factored=factored)
+        return PayloadView(node, relations, columns, totals.payload, tuple(dict.fromkeys(joined)))
+
+    @cached_property
+    def is_packed(self) -> bool:
+        """Whether payloads are vectors: of a call with many components, all of them single products."""
+        every = [component for call in self.block.payload for component in call]
+        has_many = any(is_packed(len(call)) for call in self.block.payload)
+        is_exact = all(numbers_for([t for _, t in p.factors]).is_exact for p in self.block.products)
+        return has_many and is_exact and all(len(c) == 1 and c[0].coefficient == 1 for c in every)
 
     def result(self, pieces: list[Piece]) -> Aggregate:
         """The aggregate of the query over ``pieces``."""
@@ -250,6 +257,44 @@ class HelperViewMaker:
     @cached_property
     def updatable(self) -> frozenset[str]:
         return self.block.updatable(self.inner.can_change)
+
+
+@dataclass
+class _Totals:
+    """The calls of a view with payload, what each adds up, and where the sum of each product of factors is."""
+
+    alias: str
+    taken: set[str]
+    calls: list[AggregateCall] = field(default_factory=list)
+    products: list[tuple[tuple[Product, ...], ...]] = field(default_factory=list)
+    payload: dict[Factors, Typed] = field(default_factory=dict)
+
+    def add(self, own: Mapping[Factors, Product]) -> None:
+        """A column for each sum."""
+        for factors, product in own.items():
+            type_ = numbers_for([t for _, t in factors]).type
+            column = self._column(_label(factors), _described(factors), type_, product)
+            self.payload[factors] = (column, type_)
+
+    def add_vectors(self, own: Mapping[Factors, Product]) -> None:
+        """A column of vectors for all sums of the same numbers."""
+        kinds: dict[SparkType, list[Factors]] = {}
+        for factors in own:
+            kinds.setdefault(numbers_for([t for _, t in factors]).type, []).append(factors)
+        for type_, members in kinds.items():
+            product = product_of([own[factors] for factors in members])
+            assert product is not None, "each is one product"
+            described = listed([_described(factors) for factors in members])
+            vector = self._column("sums", described, SparkType.of(f"array<{type_}>"), product)
+            for place, factors in enumerate(members):
+                self.payload[factors] = (element_of(vector, place), type_)
+
+    def _column(self, wanted: str, described: Scalar, type_: SparkType, product: Product) -> Scalar:
+        name = unique_name(wanted, self.taken)
+        self.taken.add(name)
+        self.calls.append(AggregateCall(name, TOTAL, described, type_, type_))
+        self.products.append(((product,),))
+        return Scalar.column(self.alias, name)
 
 
 def _known(pieces: Iterable[Piece]) -> dict[Scalar, Scalar]:

@@ -27,6 +27,7 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.component import ROWS
 from fivm_dbt.rings.numbers import Numbers
+from fivm_dbt.rings.vectors import Vectors
 
 Columns = tuple[tuple[str, SparkType], ...]
 
@@ -46,7 +47,9 @@ def payload_columns(view: View) -> Columns:
 def may_be_product(view: View) -> bool:
     """Whether a view's delta may be kept as factors: exact payloads, by several keys."""
     is_exact = view.state.is_exact
-    return view.is_payload and view.step is None and is_exact and len(key_columns(view)) > 1
+    has_vectors = any(isinstance(p.numbers, Vectors) for p in view.state.payload)
+    is_product = view.is_payload and view.step is None and is_exact and not has_vectors
+    return is_product and len(key_columns(view)) > 1
 
 
 def shown_as(view: View) -> dict[str, str]:
@@ -177,7 +180,8 @@ def _reads_change(node: Node) -> bool:
 
 def _products(state: StateTable) -> tuple[Product, ...]:
     """Everything that is added up; nothing where that is no sum of products."""
-    if state.rows is None or any(p.products is None for p in state.payload):
+    has_vectors = any(isinstance(p.numbers, Vectors) for p in state.payload)
+    if state.rows is None or has_vectors or any(p.products is None for p in state.payload):
         return (Product(0, ()),)
     return (state.rows, *(product for p in state.payload for product in p.products or ()))
 

@@ -26,19 +26,21 @@ if TYPE_CHECKING:
 JOINED = "from f join d on f.k = d.k join e on f.j = e.j"
 MOMENTS = f"select e.g, fivm_covariance(f.x, d.price, e.y, d.z) as m, count(*) as n {JOINED} group by e.g"
 QUERIES = {
-    "by group": MOMENTS,
-    "of all rows": f"select fivm_covariance(f.x, d.price, e.y, d.z, d.price * 2 as twice) as m {JOINED}",
-    "weighted, some rows": f"""select d.k, fivm_covariance(f.x, e.y, d.z, fivm_weight(f.w)) filter (where f.x > 0) as m,
+    "by_group": MOMENTS,
+    "of_all_rows": f"select fivm_covariance(f.x, d.price, e.y, d.z, d.price * 2 as twice) as m {JOINED}",
+    "weighted_some_rows": f"""select d.k, fivm_covariance(f.x, e.y, d.z, fivm_weight(f.w)) filter (where f.x > 0) as m,
     fivm_covariance(e.y, d.price) as o, sum(f.x) as s {JOINED} group by d.k having count(*) > 1""",
-    "over a product": f"select e.g, fivm_covariance(f.x * d.z as xz, e.y, f.w) as m {JOINED} group by e.g",
-    "of one table": "select k, fivm_covariance(x, w, j) as m, sum(x) as s from f group by k",
-    "in windows": """select window.start as since, fivm_covariance(x, w, j) as m from f
+    "over_a_product": f"select e.g, fivm_covariance(f.x * d.z as xz, e.y, f.w) as m {JOINED} group by e.g",
+    "of_one_table": "select k, fivm_covariance(x, w, j) as m, sum(x) as s from f group by k",
+    "in_windows": """select window.start as since, fivm_covariance(x, w, j) as m from f
     group by window(timestamp_seconds(x * 60), '4 minutes', '2 minutes')""",
 }
 META = [
     {"fivm_strategy": strategy, "fivm_apply": apply}
     for strategy, apply in product(("factorized", "first_order", "recursive"), ("merge", "append", "replace"))
 ]
+ONE_OF_EACH = META[1], META[3], META[8]
+"""A way of writing with each strategy: the others are in the longer run."""
 COLUMNS = {
     "f": "k int, j int, x int, w bigint",
     "d": "k int, price decimal(9,2), z int",
@@ -74,7 +76,13 @@ def _vectors(plan: Plan) -> list[Vectors]:
     return [p.numbers for v in plan.stored for p in v.state.payload if isinstance(p.numbers, Vectors)]
 
 
-@pytest.mark.parametrize("meta", META, ids=lambda m: f"{m['fivm_strategy']}, {m['fivm_apply']}")
+def _called(meta: dict[str, object]) -> str:
+    return f"{meta['fivm_strategy']}, {meta['fivm_apply']}"
+
+
+@pytest.mark.parametrize(
+    "meta", [pytest.param(m, marks=() if m in ONE_OF_EACH else pytest.mark.more) for m in META], ids=_called
+)
 @pytest.mark.parametrize("query", QUERIES)
 def test_rows_are_those_of_a_recompute(query: str, meta: dict[str, object]) -> None:
     """With late partners, duplicates, NULLs, and deletes until nothing is left."""
@@ -124,7 +132,9 @@ delete from f where k = 1; delete from e where g = 'b'
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "meta", [META[1], META[3], META[8]], ids=lambda m: f"{m['fivm_strategy']}, {m['fivm_apply']}"
+    "meta",
+    [pytest.param(m, marks=pytest.mark.long if n else ()) for n, m in enumerate(ONE_OF_EACH)],
+    ids=_called,
 )
 def test_on_spark(meta: dict[str, object], spark: SparkSession) -> None:
     """What Spark adds up, and that a sum of more than 38 digits is NULL as in Spark, or is not stored."""

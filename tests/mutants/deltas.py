@@ -338,4 +338,22 @@ DELTAS = (
         new="all(len(first) <= len(t.value)",
         tests="tests/test_closing.py",
     ),
+    Mutant(
+        "vectors-without-a-sign",
+        "numbers of a covariance that are kept as vectors come where rows go",
+        "rings/vectors.py",
+        "Vectors.sum_of",
+        old="times.append((multiplicity, BIGINT))",
+        new="pass",
+        tests="tests/test_vectors.py -k 'by_group or of_all_rows'",
+    ),
+    Mutant(
+        "vectors-by-other-elements",
+        "an element of the right vector is multiplied that stands at the place of the left one",
+        "rings/vectors.py",
+        "Vectors._run",
+        old="_numbered([entry[place][1] for entry in entries])",
+        new="_numbered([entry[0][1] for entry in entries])",
+        tests="tests/test_vectors.py -k 'by_group or of_all_rows'",
+    ),
 )

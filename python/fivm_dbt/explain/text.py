@@ -231,7 +231,10 @@ def _state(plan: Plan, view: View) -> list[str]:
     payload = [f"  {COUNT} bigint = Σ multiplicity{rows}"]
     if state.is_set:
         payload = ["  no multiplicity: by the promised keys each row is there once"]
-    payload += [f"  {p.name} {p.type} = Σ multiplicity × ({p.lift_sql})" for p in state.payload]
+    payload += [
+        f"  {p.name} {p.type} = Σ multiplicity × ({_shortened(p.lift_sql, _LONG_EDIT)})"
+        for p in state.payload
+    ]
     hashed = ", ".join(state.grouped_by) or "key"
     rule = (
         by.expression.sql

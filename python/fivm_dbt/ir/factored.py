@@ -26,8 +26,16 @@ class Product:
 
     @property
     def sql(self) -> str:
-        """For people: how it is computed goes by the numbers that it is added up in."""
+        """For people: how it is computed goes by the numbers that it is added up in.
+
+        >>> v, n = ((Scalar.column("a", name), SparkType("bigint")) for name in "vn")
+        >>> Product(-2, (v, n)).sql, Product(1, (v, n), (((0, 3), (1, -1)), ((1, -1),))).sql
+        ('- 2 * a.v * a.n', '[a.v[3] * a.n, a.n]')
+        """
         parts = [scalar.sql for scalar, _ in self.factors]
+        if self.entries:
+            shown = ([parts[f] + (f"[{n}]" if n >= 0 else "") for f, n in entry] for entry in self.entries)
+            return f"[{', '.join(' * '.join(entry) or '1' for entry in shown)}]"
         if abs(self.coefficient) != 1 or not parts:
             parts.insert(0, str(abs(self.coefficient)))
         return ("- " if self.coefficient < 0 else "") + " * ".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -54,9 +56,25 @@ def drop(name: str, kind: Literal["TABLE", "VIEW"]) -> exp.Drop:
 
 
 def pretty(statement: Statement | str) -> str:
-    """A statement on several lines, for people."""
+    """A statement on several lines, for people; arrays of numbers fill theirs.
+
+    >>> print(pretty("SELECT ARRAY(" + ", ".join(map(str, range(1000, 1030))) + ") AS n"))
+    SELECT
+      ARRAY(
+        1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 1015, 1016, 1017,
+        1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 1026, 1027, 1028, 1029
+      ) AS n
+    """
     node = sqlglot.parse_one(statement, dialect=SparkText) if isinstance(statement, str) else statement
-    return node.sql(dialect="spark", pretty=True)
+    return _LINES_OF_NUMBERS.sub(_filled, node.sql(dialect="spark", pretty=True))
+
+
+_LINES_OF_NUMBERS = re.compile(r"^( *)\d+(?:,\n *\d+){10,}$", re.MULTILINE)
+
+
+def _filled(found: re.Match[str]) -> str:
+    indent, numbers = found.group(1), " ".join(found.group().split())
+    return textwrap.fill(numbers, 110, initial_indent=indent, subsequent_indent=indent)
 
 
 def by_row(query: exp.Query) -> exp.Query:

@@ -75,7 +75,8 @@ class PayloadView:
 
     @property
     def payload_names(self) -> tuple[str, ...]:
-        return tuple(c.name for c in self.node.calls)
+        """What a group has; of vectors with how many numbers each has."""
+        return tuple(f"{c.name}{_size(c)}" for c in self.node.calls)
 
 
 @dataclass
@@ -295,6 +296,13 @@ class _Totals:
         self.calls.append(AggregateCall(name, TOTAL, described, type_, type_))
         self.products.append(((product,),))
         return Scalar.column(self.alias, name)
+
+
+def _size(call: AggregateCall) -> str:
+    """``[66]`` for vectors of so many numbers."""
+    if call.argument is None or not call.type.is_array:
+        return ""
+    return f"[{len(call.argument.ast().expressions)}]"
 
 
 def _known(pieces: Iterable[Piece]) -> dict[Scalar, Scalar]:

@@ -31,6 +31,8 @@ QUERIES = {
     "weighted_some_rows": f"""select d.k, fivm_covariance(f.x, e.y, d.z, fivm_weight(f.w)) filter (where f.x > 0) as m,
     fivm_covariance(e.y, d.price) as o, sum(f.x) as s {JOINED} group by d.k having count(*) > 1""",
     "over_a_product": f"select e.g, fivm_covariance(f.x * d.z as xz, e.y, f.w) as m {JOINED} group by e.g",
+    "called_as_variables_are": """select n.g, fivm_covariance(a.x, b.price, n.y, fivm_weight(cast(a.w as int))) as m
+    from f a join d b on a.k = b.k join e n on a.j = n.j group by n.g""",
     "of_one_table": "select k, fivm_covariance(x, w, j) as m, sum(x) as s from f group by k",
     "in_windows": """select window.start as since, fivm_covariance(x, w, j) as m from f
     group by window(timestamp_seconds(x * 60), '4 minutes', '2 minutes')""",

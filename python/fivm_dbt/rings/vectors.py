@@ -18,6 +18,7 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BIGINT
 from fivm_dbt.ir.factored import Entry, Product
 from fivm_dbt.ir.scalar import Scalar, as_type
+from fivm_dbt.naming import PREFIX
 from fivm_dbt.rings.decimals import OVERFLOW
 from fivm_dbt.rings.integers import INTEGERS
 from fivm_dbt.rings.numbers import Numbers, Typed
@@ -90,7 +91,7 @@ class Vectors(Numbers):
 
         What many rows are added up from is added up by the places of the elements first (``spark/vectors.py``).
         """
-        a, b = exp.to_identifier("total"), exp.to_identifier("next")
+        a, b = variable("total"), variable("next")
         added = exp.Lambda(this=self.add(a.copy(), b.copy()), expressions=[a, b])
         listed = exp.ArrayAgg(this=value, nulls_excluded=True)
         return exp.Reduce(this=listed, initial=self.zero(), merge=added)
@@ -102,12 +103,12 @@ class Vectors(Numbers):
         return transformed(value, lambda x: self.element.checked(x, message)) if self.may_overflow else value
 
     def is_moved(self, total: exp.Expr) -> exp.Expr:
-        name = exp.to_identifier("x")
+        name = variable("x")
         moved = exp.Lambda(this=self.element.is_moved(name.copy()), expressions=[name])
         return exp.Anonymous(this="EXISTS", expressions=[total, moved])
 
     def lost(self, column: exp.Expr) -> exp.Expr:
-        name = exp.to_identifier("x")
+        name = variable("x")
         is_null = exp.Lambda(this=exp.Is(this=name.copy(), expression=exp.Null()), expressions=[name])
         some = exp.Anonymous(this="EXISTS", expressions=[column, is_null])
         return exp.GT(this=exp.CountIf(this=some), expression=exp.Literal.number(0))
@@ -160,7 +161,7 @@ class Vectors(Numbers):
         values = [self.element.one(), *(self.element.multiply([factors[f]]) for f in own), *weight]
         pairs = [[place[f] for f, _ in entry] for entry in entries]
         one, other = ([(*pair, 0, 0)[side] for pair in pairs] for side in (0, 1))
-        name = exp.to_identifier("made")
+        name = variable("made")
 
         def product(a: exp.Expr, b: exp.Expr) -> exp.Expr:
             last = [exp.Literal.number(len(values))] if weight else []
@@ -248,7 +249,7 @@ def gathered(values: Sequence[Scalar], type_: SparkType) -> exp.Expr:
 
     >>> v = Scalar.column("", "v")
     >>> gathered([element_of(v, 1), element_of(v, 2)], BIGINT).sql("spark")
-    'TRANSFORM(ARRAY(2, 3), n -> CAST(ELEMENT_AT(v, n) AS BIGINT))'
+    'TRANSFORM(ARRAY(2, 3), __fivm_n -> CAST(ELEMENT_AT(v, __fivm_n) AS BIGINT))'
     """
     arrays: list[exp.Expr] = []
     for vector, run in groupby(map(_as_element, values), lambda pair: pair[0] if pair[1] >= 0 else None):
@@ -263,16 +264,21 @@ def gathered(values: Sequence[Scalar], type_: SparkType) -> exp.Expr:
     return arrays[0] if len(arrays) == 1 else exp.Anonymous(this="CONCAT", expressions=arrays)
 
 
+def variable(name: str) -> exp.Identifier:
+    """A variable of a lambda: no alias of a relation has its name, which would hide the relation's columns."""
+    return exp.to_identifier(f"{PREFIX}{name}")
+
+
 def transformed(array: exp.Expr, of: Callable[[exp.Expr], exp.Expr], called: str = "x") -> exp.Expr:
     """``TRANSFORM(array, x -> of(x))``."""
-    name = exp.to_identifier(called)
+    name = variable(called)
     each = exp.Lambda(this=of(name.copy()), expressions=[name])
     return exp.Transform(this=array, expression=each)
 
 
 def zipped(left: exp.Expr, right: exp.Expr, of: Callable[[exp.Expr, exp.Expr], exp.Expr]) -> exp.Expr:
     """``ZIP_WITH(left, right, (a, b) -> of(a, b))``."""
-    a, b = exp.to_identifier("a"), exp.to_identifier("b")
+    a, b = variable("a"), variable("b")
     each = exp.Lambda(this=of(a.copy(), b.copy()), expressions=[a, b])
     return exp.Anonymous(this="ZIP_WITH", expressions=[left, right, each])
 

@@ -61,8 +61,8 @@ def pretty(statement: Statement | str) -> str:
     >>> print(pretty("SELECT ARRAY(" + ", ".join(map(str, range(1000, 1030))) + ") AS n"))
     SELECT
       ARRAY(
-        1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 1015, 1016, 1017,
-        1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 1026, 1027, 1028, 1029
+        1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 1015, 1016,
+        1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 1026, 1027, 1028, 1029
       ) AS n
     """
     node = sqlglot.parse_one(statement, dialect=SparkText) if isinstance(statement, str) else statement

@@ -26,7 +26,9 @@ class Decimals(Numbers):
 
     scale: int
 
-    may_overflow = True
+    @property
+    def may_overflow(self) -> bool:
+        return True
 
     @property
     def type(self) -> SparkType:

@@ -27,7 +27,9 @@ _SCALE, _UNSCALE = 2.0**-64, 2.0**64
 class Doubles(Numbers):
     """Finite doubles under + and ×, up to rounding: the laws hold wherever no digit is lost."""
 
-    is_exact = False
+    @property
+    def is_exact(self) -> bool:
+        return False
 
     @property
     def type(self) -> SparkType:

@@ -23,11 +23,15 @@ class Numbers(ABC):
     that there has to be an additive inverse; without one, deletes would have to recompute.
     """
 
-    is_exact = True
-    """Whether what is added can be taken away again without a rest."""
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is added can be taken away again without a rest."""
+        return True
 
-    may_overflow = False
-    """Whether a sum may need more digits than there are: it is NULL then, and never recovers."""
+    @property
+    def may_overflow(self) -> bool:
+        """Whether a sum may need more digits than there are: it is NULL then, and never recovers."""
+        return False
 
     @property
     @abstractmethod

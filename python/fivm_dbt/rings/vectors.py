@@ -39,11 +39,11 @@ class Vectors(Numbers):
     size: int
 
     @property
-    def is_exact(self) -> bool:  # type: ignore[override]
+    def is_exact(self) -> bool:
         return self.element.is_exact
 
     @property
-    def may_overflow(self) -> bool:  # type: ignore[override]
+    def may_overflow(self) -> bool:
         return self.element.may_overflow
 
     @property

@@ -14,7 +14,7 @@ from fivm_dbt.naming import COUNT
 from fivm_dbt.rings.component import ROWS, Component
 from fivm_dbt.rings.numbers import Numbers
 from fivm_dbt.rings.polynomial import Polynomial
-from fivm_dbt.rings.vectors import element_of
+from fivm_dbt.rings.vectors import Vectors, element_of
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,11 @@ class StateTable:
     def is_exact(self) -> bool:
         """Whether what is added to a row can be taken away again without a rest."""
         return all(p.numbers.is_exact for p in self.payload)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a column holds several components."""
+        return any(isinstance(p.numbers, Vectors) for p in self.payload)
 
     @property
     def stored_names(self) -> tuple[str, ...]:

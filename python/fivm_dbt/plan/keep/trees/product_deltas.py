@@ -27,7 +27,6 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.component import ROWS
 from fivm_dbt.rings.numbers import Numbers
-from fivm_dbt.rings.vectors import Vectors
 
 Columns = tuple[tuple[str, SparkType], ...]
 
@@ -45,11 +44,10 @@ def payload_columns(view: View) -> Columns:
 
 
 def may_be_product(view: View) -> bool:
-    """Whether a view's delta may be kept as factors: exact payloads, by several keys."""
-    is_exact = view.state.is_exact
-    has_vectors = any(isinstance(p.numbers, Vectors) for p in view.state.payload)
-    is_product = view.is_payload and view.step is None and is_exact and not has_vectors
-    return is_product and len(key_columns(view)) > 1
+    """Whether a view's delta may be kept as factors: exact payloads, no vectors, by several keys."""
+    state = view.state
+    is_summed = view.is_payload and view.step is None and state.is_exact and not state.has_vectors
+    return is_summed and len(key_columns(view)) > 1
 
 
 def shown_as(view: View) -> dict[str, str]:
@@ -180,8 +178,7 @@ def _reads_change(node: Node) -> bool:
 
 def _products(state: StateTable) -> tuple[Product, ...]:
     """Everything that is added up; nothing where that is no sum of products."""
-    has_vectors = any(isinstance(p.numbers, Vectors) for p in state.payload)
-    if state.rows is None or has_vectors or any(p.products is None for p in state.payload):
+    if state.rows is None or state.has_vectors or any(p.products is None for p in state.payload):
         return (Product(0, ()),)
     return (state.rows, *(product for p in state.payload for product in p.products or ()))
 

@@ -1,8 +1,11 @@
-"""The tables that dashboards read, ``fivm_models`` and ``fivm_refreshes``, and the example of one over them."""
+"""The tables that dashboards read, ``fivm_models`` and ``fivm_refreshes``, and the example of one over them.
+
+``FIVM_UPDATE=1`` writes the picture of the page in the docs anew.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,12 +14,14 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from dbt_project import REPOSITORY, Project
+from fixtures import browser
 
 sys.path.append(str(REPOSITORY / "examples" / "dashboard"))
 import dashboard
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
+IMAGE = REPOSITORY / "docs" / "images" / "dashboard.png"
 MONITORING = ("--vars", "{fivm_monitoring: true}")
 DAILY = "select customer_id, sum(amount) as amount from {{ source('raw', 'orders') }} group by customer_id"
 
@@ -61,16 +66,31 @@ def test_models_and_refreshes_as_tables(spark: SparkSession, tmp_path: Path) -> 
     look()
     assert shop.rows("SELECT count(*) FROM shop.fivm_refreshes WHERE model LIKE '%daily'") == [(3,)]
 
+
+def test_the_example_of_a_page(spark: SparkSession, tmp_path: Path) -> None:
+    shop = Project.create(spark, tmp_path / "shop", "dashboard", "big_orders")
+    shop.write("models/by_customer.sql", "{{ config(materialized='fivm') }} " + DAILY)
+    shop.dbt("run")
+    for number in range(10, 16):
+        shop.insert("orders", (number, number % 3, "2024-05-05", "90.00"))
+        if number == 13:
+            having = " having sum(amount) > 0"
+            shop.write("models/by_customer.sql", "{{ config(materialized='fivm') }} " + DAILY + having)
+        shop.dbt("run")
+    shop.dbt("run", "--select", "fivm_refreshes", "fivm_models", *MONITORING)
     files = []
     for name in ("fivm_models", "fivm_refreshes"):
         query = f"select * from {{{{ ref('fivm', '{name}') }}}}"
         shown = shop.dbt("show", "--inline", query, "--output", "json", "--limit", "-1", *MONITORING)
         files.append(tmp_path / f"{name}.json")
         files[-1].write_text(shown.text)
-    done = CliRunner().invoke(dashboard.main, [*map(str, files), "--out", str(tmp_path / "fivm.html")])
+    out = tmp_path / "fivm.html"
+    done = CliRunner().invoke(dashboard.main, [*map(str, files), "--out", str(out)])
     assert done.exit_code == 0, done.output
-    page = (tmp_path / "fivm.html").read_text()
-    assert (
-        f"{shop.schema}.daily" in page and "the model&#39;s SQL changed" in page and page.count("<svg") == 2
-    )
-    assert json.loads(files[0].read_text()[files[0].read_text().index("{") :])["show"]
+    page = out.read_text()
+    assert f"{shop.schema}.by_customer" in page and "the model&#39;s SQL changed" in page
+    assert page.count("<svg") == 2
+    picture = browser.pictured(f"file://{out}", tmp_path / "page.png", 1_150, 760)
+    assert len(picture) > 20_000
+    if os.environ.get("FIVM_UPDATE"):
+        IMAGE.write_bytes(picture)

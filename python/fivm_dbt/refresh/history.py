@@ -129,8 +129,8 @@ def table_of(found: Sequence[Refreshed]) -> list[str]:
 def query_of(found: Sequence[Refreshed]) -> Query:
     """Refreshes as a query, for the table that dashboards read.
 
-    >>> query_of([]).sql("spark")[:47]
-    'SELECT CAST(model AS STRING) AS model, CAST(ref'
+    >>> query_of([]).sql("spark")[:39]
+    'SELECT CAST(r.model AS STRING) AS model'
     """
     return query_of_rows(_COLUMNS, [refreshed.values for refreshed in found])
 

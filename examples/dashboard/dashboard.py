@@ -22,7 +22,7 @@ from matplotlib import pyplot
 
 Row = Mapping[str, Any]
 
-REBUILT, BUILDS = "rebuilt", ("built", "rebuilt")
+REBUILT = "rebuilt"
 COLOURS = {"refreshed": "#2a78a8", "built": "#8a8f98", "rebuilt": "#c8502d", "recomputed": "#b58b1b"}
 
 
@@ -83,7 +83,8 @@ def plot_of(refreshes: Sequence[Row]) -> str:
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", bbox_inches="tight")
     pyplot.close(figure)
-    return drawn.getvalue()[drawn.getvalue().index("<svg") :]
+    text = drawn.getvalue()
+    return text[text.index("<svg") :]
 
 
 def _at(row: Row) -> datetime:

@@ -91,10 +91,8 @@ class Vectors(Numbers):
 
         What many rows are added up from is added up by the places of the elements first (``spark/vectors.py``).
         """
-        a, b = variable("total"), variable("next")
-        added = exp.Lambda(this=self.add(a.copy(), b.copy()), expressions=[a, b])
         listed = exp.ArrayAgg(this=value, nulls_excluded=True)
-        return exp.Reduce(this=listed, initial=self.zero(), merge=added)
+        return exp.Reduce(this=listed, initial=self.zero(), merge=_function(self.add, "total", "next"))
 
     def partial(self, value: Scalar) -> Scalar:
         return Scalar(self.checked(self.total(value.ast()), OVERFLOW))
@@ -103,13 +101,10 @@ class Vectors(Numbers):
         return transformed(value, lambda x: self.element.checked(x, message)) if self.may_overflow else value
 
     def is_moved(self, total: exp.Expr) -> exp.Expr:
-        name = variable("x")
-        moved = exp.Lambda(this=self.element.is_moved(name.copy()), expressions=[name])
-        return exp.Anonymous(this="EXISTS", expressions=[total, moved])
+        return exp.Anonymous(this="EXISTS", expressions=[total, _function(self.element.is_moved, "x")])
 
     def lost(self, column: exp.Expr) -> exp.Expr:
-        name = variable("x")
-        is_null = exp.Lambda(this=exp.Is(this=name.copy(), expression=exp.Null()), expressions=[name])
+        is_null = _function(lambda x: exp.Is(this=x, expression=exp.Null()), "x")
         some = exp.Anonymous(this="EXISTS", expressions=[column, is_null])
         return exp.GT(this=exp.CountIf(this=some), expression=exp.Literal.number(0))
 
@@ -161,16 +156,17 @@ class Vectors(Numbers):
         values = [self.element.one(), *(self.element.multiply([factors[f]]) for f in own), *weight]
         pairs = [[place[f] for f, _ in entry] for entry in entries]
         one, other = ([(*pair, 0, 0)[side] for pair in pairs] for side in (0, 1))
-        name = variable("made")
+        last = [exp.Literal.number(len(values))] if weight else []
 
-        def product(a: exp.Expr, b: exp.Expr) -> exp.Expr:
-            last = [exp.Literal.number(len(values))] if weight else []
-            elements = [_element(name.copy(), n) for n in (a, b, *last)]
-            return reduce(lambda x, y: exp.Mul(this=x, expression=y), elements)
+        def products(made: exp.Expr) -> exp.Expr:
+            def product(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+                elements = [_element(made.copy(), n) for n in (a, b, *last)]
+                return reduce(lambda x, y: exp.Mul(this=x, expression=y), elements)
 
-        each = exp.Lambda(this=zipped(_numbered(one), _numbered(other), product), expressions=[name])
+            return zipped(_numbered(one), _numbered(other), product)
+
         made = exp.Array(expressions=[exp.Array(expressions=values)])
-        return _element(exp.Transform(this=made, expression=each), exp.Literal.number(1))
+        return _element(transformed(made, products, "made"), exp.Literal.number(1))
 
     def _number(self, factors: Sequence[Typed], entry: Entry, times: Sequence[Typed]) -> exp.Expr:
         own = [*(factors[f] for f, _ in entry), *times]
@@ -257,10 +253,7 @@ def gathered(values: Sequence[Scalar], type_: SparkType) -> exp.Expr:
         if vector is None:
             arrays.append(exp.Array(expressions=[as_type(value.ast(), type_.text) for value, _ in own]))
             continue
-        numbers = _numbered([n for _, n in own])
-        arrays.append(
-            transformed(numbers, lambda n, v=vector: as_type(_element(v.ast(), n), type_.text), "n")  # type: ignore[misc]
-        )
+        arrays.append(_cast_elements(vector, [n for _, n in own], type_))
     return arrays[0] if len(arrays) == 1 else exp.Anonymous(this="CONCAT", expressions=arrays)
 
 
@@ -271,16 +264,22 @@ def variable(name: str) -> exp.Identifier:
 
 def transformed(array: exp.Expr, of: Callable[[exp.Expr], exp.Expr], called: str = "x") -> exp.Expr:
     """``TRANSFORM(array, x -> of(x))``."""
-    name = variable(called)
-    each = exp.Lambda(this=of(name.copy()), expressions=[name])
-    return exp.Transform(this=array, expression=each)
+    return exp.Transform(this=array, expression=_function(of, called))
 
 
 def zipped(left: exp.Expr, right: exp.Expr, of: Callable[[exp.Expr, exp.Expr], exp.Expr]) -> exp.Expr:
     """``ZIP_WITH(left, right, (a, b) -> of(a, b))``."""
-    a, b = variable("a"), variable("b")
-    each = exp.Lambda(this=of(a.copy(), b.copy()), expressions=[a, b])
-    return exp.Anonymous(this="ZIP_WITH", expressions=[left, right, each])
+    return exp.Anonymous(this="ZIP_WITH", expressions=[left, right, _function(of, "a", "b")])
+
+
+def _function(of: Callable[..., exp.Expr], *names: str) -> exp.Lambda:
+    """``(names) -> of(names)``."""
+    variables = [variable(name) for name in names]
+    return exp.Lambda(this=of(*(v.copy() for v in variables)), expressions=variables)
+
+
+def _cast_elements(vector: Scalar, places: Sequence[int], type_: SparkType) -> exp.Expr:
+    return transformed(_numbered(places), lambda n: as_type(_element(vector.ast(), n), type_.text), "n")
 
 
 def _product(numbers: Numbers, left: SparkType, right: SparkType) -> Callable[[exp.Expr, exp.Expr], exp.Expr]:

@@ -213,14 +213,14 @@ def _written_out(
     def total(*factors: tuple[exp.Expr, SparkType]) -> exp.Expr:
         counted = product([*factors, *weight]) if factors or weight else exp.Literal.number(1)
         case = exp.Case(ifs=[exp.If(this=condition.copy(), true=counted)])
-        types = [t for _, t in (*factors, *weight)]
-        zero = exp.Literal.number(0)
-        if any(t.is_decimal for t in types) and not any(t.is_floating for t in types):
+        own = [t for _, t in (*factors, *weight)]
+        has_doubles, zero = any(t.is_floating for t in own), exp.Literal.number(0)
+        if any(t.is_decimal for t in own) and not has_doubles:
             # NULL for a sum of more than 38 digits is no zero.
             case.set("default", zero.copy())
             nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=zero.copy())
             return exp.Case(ifs=[exp.If(this=nothing, true=zero)], default=exp.Sum(this=case))
-        added = finite_part(case) if as_finite and any(t.is_floating for t in types) else case
+        added = finite_part(case) if as_finite and has_doubles else case
         return exp.Coalesce(this=exp.Sum(this=added), expressions=[zero])
 
     sums = [total(value) for value in values[: len(found.variables)]]

@@ -128,7 +128,7 @@ class PayloadViews:
         totals = _Totals(alias, {k.name.lower() for k in keys} | {ROWS})
         summed = dict.fromkeys(self.block.within(p, relations) for p in self.block.products)
         own = {f: self._product(Product(1, f), pieces) for f in summed if f and counted is None}
-        if self.is_packed:
+        if self.has_vectors:
             totals.add_vectors(own)
         else:
             totals.add(own)
@@ -140,7 +140,7 @@ class PayloadViews:
         return PayloadView(node, relations, columns, totals.payload, tuple(dict.fromkeys(joined)))
 
     @cached_property
-    def is_packed(self) -> bool:
+    def has_vectors(self) -> bool:
         """Whether payloads are vectors: of a call with many components, all of them single products."""
         every = [component for call in self.block.payload for component in call]
         has_many = any(is_packed(len(call)) for call in self.block.payload)

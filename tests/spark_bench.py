@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fivm_dbt.bridge.connection import session_settings
 from fivm_dbt.catalog import Catalog, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.engines.spark.engine import SparkEngine, on_session
@@ -32,6 +33,8 @@ class SparkBench:
     schema: str
     sql: str
     meta: dict[str, object] = field(default_factory=dict)
+    is_told_session: bool = False
+    """Whether plans know how the session computes, as those of dbt do."""
 
     @staticmethod
     def create(
@@ -67,7 +70,8 @@ class SparkBench:
             name = canonical(named.name)
             relations.append(Relation(name, found.columns, presentation=found.presentation))
         config, relation = load_config(self.meta), f"{self.schema}.m"
-        request = ModelRequest(relation, self.sql, Catalog.of(relations), config, project="bench")
+        session = session_settings(self.engine) if self.is_told_session else ()
+        request = ModelRequest(relation, self.sql, Catalog.of(relations), config, session, project="bench")
         return plan_model(request, self.engine.describe)
 
     def refresh(self, engine: Engine | None = None, **options: Any) -> Report:

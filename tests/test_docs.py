@@ -12,7 +12,9 @@ A fenced block is tested when an HTML comment stands above it:
 ``<!-- test: refusals -->``     a table: each row's query is refused with the code in the row
 ``<!-- test: explain F W -->``  of ``fivm explain F`` the part whose title has all words W; F may also be a model
                                of the last scenario
+``<!-- test: columns F -->``    of the same what the state has, without the SELECT that shows it
 ``<!-- test: tree F ... -->``   of ``fivm explain F ...`` the view tree
+``<!-- test: operators F ... -->``  of ``fivm explain F ...`` the operators
 ``<!-- test: products F ... -->``  of ``fivm explain F ...`` what is made of changes that are products
 ``<!-- test: scenario -->``     a scenario that is replayed: no refusal, no rebuild, an expectation in each step; with a
                                NAME it is written to that file
@@ -54,6 +56,7 @@ from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.report import InputChange, Report
 from fivm_dbt.rings.ring import RINGS
+from fivm_dbt.rings.totals import TOTAL
 from fivm_dbt.sql.script import read_script
 from fivm_dbt.testing.load import load_scenarios
 from fivm_dbt.testing.scenario_plans import plan_models
@@ -138,12 +141,12 @@ class Reader:
         elif verb == "explain":
             name, _, words = rest.partition(" ")
             self.outputs[example.line] = _part(self._explained(name), words.split(), example.place)
-        elif verb == "tree":
+        elif verb == "columns":
+            state = _part(self._explained(rest), ["==", "state"], example.place)
+            self.outputs[example.line] = state.partition("shown by view")[0]
+        elif verb in _PARTS:
             explained = self._ran(f"fivm explain {rest}").partition("\n")[2]
-            self.outputs[example.line] = _part(explained, ["view", "tree"], example.place)
-        elif verb == "products":
-            explained = self._ran(f"fivm explain {rest}").partition("\n")[2]
-            self.outputs[example.line] = _part(explained, ["changes", "products"], example.place)
+            self.outputs[example.line] = _part(explained, _PARTS[verb], example.place)
         elif verb == "scenario":
             self.deltas = self._replayed(example, rest or "scenario.yml")
         elif verb == "python":
@@ -234,6 +237,14 @@ def _commands(example: Example) -> list[str]:
     return commands
 
 
+_PARTS = {
+    "tree": ["view", "tree"],
+    "products": ["changes", "products"],
+    "operators": ["==", "operators"],
+}
+"""Parts of what ``fivm explain`` says with options, by the words of their titles."""
+
+
 def _part(explained: str, words: list[str], place: str) -> str:
     """The part of an explained plan, up to the next title, whose title has all these words."""
     parts = re.split(r"^(?=== |-- )", explained, flags=re.MULTILINE)
@@ -320,6 +331,28 @@ def test_operator_is_shown_whole(page: Path) -> None:
     assert {"scenario", "deltas", "refusals"} <= set(verbs)
     text = _without_code(page.read_text(encoding="utf-8"))
     assert {"## Rule", "## In numbers", "## Refused", "## Source"} <= set(text.splitlines())
+
+
+RING_PAGES = sorted(p for p in (DOCS / "rings").glob("*.md") if p.name != "README.md")
+
+
+def test_rings_are_indexed() -> None:
+    """Each page has a row, and each function of a ring."""
+    index = (DOCS / "rings" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .*\]\(([\w-]+\.md)\) \|$", index, flags=re.MULTILINE)
+    assert set(rows) == {page.name for page in RING_PAGES} and len(rows) >= 11
+    functions = "".join(re.findall(r"^\| ([^|]*) \|", index, flags=re.MULTILINE)).lower()
+    assert {name for name in RINGS if name not in functions} == {TOTAL}
+
+
+@pytest.mark.parametrize("page", RING_PAGES, ids=lambda p: p.stem)
+def test_ring_is_shown_whole(page: Path) -> None:
+    text = _without_code(page.read_text(encoding="utf-8"))
+    assert {"## Equations", "## Source"} <= set(text.splitlines())
+    # Of what has no inverse another page has the examples.
+    if page.stem != "extremes":
+        assert "## Limits" in text.splitlines()
+        assert {e.instruction.partition(" ")[0] for e in examples(page)} & {"scenario", "python"}
 
 
 def test_errors_has_exactly_the_codes() -> None:

@@ -37,6 +37,7 @@ Pass = Literal[
     "magic_sets",
     "marks",
     "met_first",
+    "nested_extremes",
     "products",
     "relevant_changes",
     "separators",

@@ -356,4 +356,22 @@ DELTAS = (
         new="_numbered([entry[0][1] for entry in entries])",
         tests="tests/test_vectors.py -k 'by_group or of_all_rows'",
     ),
+    Mutant(
+        "one-end-of-factors",
+        "of a factor the greatest value alone is kept, though the other one may be negative",
+        "rings/extremes.py",
+        "_walk",
+        old="_SIGNS.get(self.operator, 0)",
+        new="_SIGNS.get(self.operator, 1)",
+        tests="tests/test_nested_extremes.py -k 'random_streams and not length'",
+    ),
+    Mutant(
+        "single-rows-by-any-column",
+        "groups of a relation are taken for single rows where one column of its key is known",
+        "rewrite/nested_extremes.py",
+        "_are_single",
+        old="if any(known.issuperset((alias, column) for column in key) for key in keys):",
+        new="if any(known & {(alias, column) for column in key} for key in keys):",
+        tests="tests/test_nested_extremes.py -k single_rows",
+    ),
 )

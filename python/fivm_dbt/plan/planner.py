@@ -35,6 +35,7 @@ from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.plan.retention import Retained, retained
 from fivm_dbt.plan.seen_rows import with_conditions
 from fivm_dbt.plan.views import PlannedViews, plan_views
+from fivm_dbt.rewrite.nested_extremes import nest_extremes
 from fivm_dbt.rewrite.pipeline import rewrite
 from fivm_dbt.rewrite.shared_aggregates import share_aggregates
 from fivm_dbt.rings.declared import load_rings
@@ -166,8 +167,19 @@ class _Planning:
         by_size = self._config.fivm_strategy == "auto" and "magic_sets" not in left_out and not self.dropped
         measured = self.request.measured if by_size else None
         node = rewrite(self.lowered.node, measured, is_pruned="column_pruning" not in left_out)
+        if self._nests_extremes:
+            node = nest_extremes(node, self.request.catalog, self.request.session)
         keeps_views = self._config.fivm_strategy != "first_order" and "shared_aggregates" not in left_out
         return share_aggregates(node) if keeps_views else node
+
+    @property
+    def _nests_extremes(self) -> bool:
+        """A given order names the relations of one tree, and has no place for groups of some."""
+        config = self._config
+        is_free = config.fivm_variable_order is None and self.request.order is None
+        return (
+            config.fivm_strategy == "factorized" and is_free and "nested_extremes" not in config.fivm_without
+        )
 
     @cached_property
     def static(self) -> frozenset[str]:

@@ -114,7 +114,7 @@ def _value(node: exp.Expr, join: Join) -> _Split | None:
     if len(join.relations(scalar)) <= 1:
         if is_presence(scalar):
             return Polynomial.of(scalar, INT), INT, Polynomial.number(1)
-        type_ = _type(node, join)
+        type_ = exact_type(node, join.type_of)
         if type_ is None:
             return None
         if scalar.as_number is not None:
@@ -202,11 +202,11 @@ def _first_that_holds(earlier: list[exp.Expr], condition: exp.Expr | None) -> Sc
     return Scalar(exp.Case(ifs=ifs, default=zero if condition is not None else one))
 
 
-def _type(node: exp.Expr, join: Join) -> SparkType | None:
+def exact_type(node: exp.Expr, type_of: Callable[[ColumnId], SparkType]) -> SparkType | None:
     """The type of an exact expression over one relation, by Spark's rules; None of any that is not known here."""
     node = node.unnest()
     if isinstance(node, exp.Column):
-        type_ = join.type_of((node.table, node.name))
+        type_ = type_of((node.table, node.name))
         return type_ if type_.is_integral or type_.is_decimal else None
     if isinstance(node, exp.Literal) and not node.is_string:
         if node.this.isdigit():
@@ -217,19 +217,19 @@ def _type(node: exp.Expr, join: Join) -> SparkType | None:
             return None
         return SparkType.decimal(max(len(digits), scale, 1), scale)
     if isinstance(node, exp.Neg):
-        return _type(node.this, join)
+        return exact_type(node.this, type_of)
     if isinstance(node, exp.Cast):
         to = SparkType.of(node.to.sql(dialect="spark"))
         if isinstance(node, exp.TryCast):
             # As the parser calls what users write. It must not stop a statement at a row that joins nothing.
-            inner = _type(node.this, join)
+            inner = exact_type(node.this, type_of)
             return to if inner is not None and _widens(inner, to) else None
         return to if to.is_integral or to.is_decimal else None
     if isinstance(node, exp.Coalesce):
-        types = {_type(part, join) for part in (node.this, *node.expressions)}
+        types = {exact_type(part, type_of) for part in (node.this, *node.expressions)}
         return types.pop() if len(types) == 1 else None
     if isinstance(node, (exp.Mul, exp.Add, exp.Sub)):
-        left, right = _type(node.left, join), _type(node.right, join)
+        left, right = exact_type(node.left, type_of), exact_type(node.right, type_of)
         return None if left is None or right is None else _result(node, left, right)
     return None
 

@@ -245,6 +245,32 @@ def test_a_left_join_in_a_browser(repository: Path, tmp_path: Path) -> None:
         (repository / "docs" / "images" / "explain_page.png").write_bytes(picture)
 
 
+def test_the_view_tree_of_the_page_about_learning(repository: Path, tmp_path: Path) -> None:
+    """Of the page's first query, as ``fivm explain`` draws it. ``FIVM_UPDATE=1`` writes the picture anew."""
+    text = (repository / "docs" / "learning.md").read_text(encoding="utf-8")
+    tables, query = re.findall(r"^```sql\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[:2]
+    file = tmp_path / "moments.sql"
+    file.write_text(f"{tables}{query}", encoding="utf-8")
+    command = ["explain", str(file), "--strategy", "factorized", "--format", "html"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    drawn = _picture(done.output, "view tree")
+    kept = repository / "docs" / "images" / "learning_tree.svg"
+    if os.environ.get("FIVM_UPDATE"):
+        kept.write_text(drawn, encoding="utf-8")
+    assert len(ElementTree.fromstring(drawn).findall("{http://www.w3.org/2000/svg}g")) == 5
+    assert kept.read_text(encoding="utf-8") == drawn
+
+
+def _picture(html: str, title: str) -> str:
+    """A picture of a page as a file of its own, with the rules of the page's style that are about pictures."""
+    rules = html.partition("<style>\n")[2].partition("</style>")[0]
+    about = re.compile(r":root|@media|  :root|}|pre, svg|svg text|\.(box|inner|edge|static) ")
+    style = "\n".join(rule for rule in rules.splitlines() if about.match(rule))
+    (shown,) = re.findall(rf'<svg ([^>]*aria-label="{title}">)(.*?</svg>)', html, re.DOTALL)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {shown[0]}\n<style>\n{style}\n</style>{shown[1]}\n'
+
+
 def test_pdf_has_a_page_per_picture() -> None:
     found = pdf(_plan())
     assert found.startswith(b"%PDF") and len(re.findall(rb"/Type /Page\b", found)) == 2

@@ -19,6 +19,7 @@ PAGES = sorted(
         ROOT / "demo" / "README.md",
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "docs" / "operators").glob("*.md"),
+        *(ROOT / "docs" / "rings").glob("*.md"),
     ]
 )
 MOST_WORDS = 25

@@ -1,13 +1,14 @@
 """The search finds a variable order: the canonical one where the query has one, else the cheapest by estimate.
 
-The cost of an order is what its view tree keeps and what changes meet on their way to the root. Every order of the
+The cost of an order is what its view tree keeps and what changes meet on their way to the root: rows, and more for
+those with many numbers, as a covariance of forty variables has them where all relations are joined. Every order of the
 variables that relations share is tried where there are few, with equal parts computed once; with many, variables of
 more relations go first. The result is a function of query, updates and statistics alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from fivm_dbt.viewtree.choice import costs
@@ -18,6 +19,9 @@ from fivm_dbt.viewtree.variable_order import OrderNode, VariableOrder, chain
 
 PASSING = 0.01
 """Cost of a row that a change may pass through, where a row that it may meet costs 1."""
+
+NARROW = 16
+"""Up to so many numbers in its payload a row costs what one without any does."""
 
 EXHAUSTIVE = 9
 """Up to so many shared variables all orders are compared."""
@@ -30,15 +34,17 @@ def find_order(
     dependencies: Collection[FunctionalDependency] = (),
     *,
     is_free_top: bool = False,
+    numbers: Callable[[Sequence[str]], int] = len,
 ) -> VariableOrder:
     """The order to build a view tree on, for changes of the relations ``updatable``.
 
-    With ``is_free_top`` no bound variable stands above a free one.
+    With ``is_free_top`` no bound variable stands above a free one. ``numbers`` tells how many a payload of some
+    relations has.
     """
     canonical = canonical_order(graph, dependencies)
     if canonical is not None and not (is_free_top and canonical.misplaced(graph.free)):
         return canonical
-    return _Search(graph, frozenset(updatable), statistics or Statistics(), is_free_top).order()
+    return _Search(graph, frozenset(updatable), statistics or Statistics(), numbers, is_free_top).order()
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class _Search:
     graph: Hypergraph
     updatable: frozenset[str]
     statistics: Statistics
+    numbers: Callable[[Sequence[str]], int]
     is_free_top: bool = False
     memo: dict[tuple[tuple[str, ...], frozenset[str]], _Found] = field(default_factory=dict)
 
@@ -108,7 +115,7 @@ class _Search:
         if len(part) == 1 or not changing:
             return 0.0
         rows = self.statistics.groups(self.graph, part, context | self.graph.kept_of(part))
-        return PASSING * self._share(changing) * rows
+        return PASSING * self._share(changing) * rows * self._width(part)
 
     def _met(self, part: tuple[str, ...], whole: tuple[str, ...], bound: frozenset[str]) -> float:
         """Rows that changes of its siblings can meet in the view of a part."""
@@ -118,7 +125,7 @@ class _Search:
         keys = (bound & self.graph.schema(part)) | self.graph.kept_of(part)
         rows = self.statistics.groups(self.graph, part, keys)
         if not self.statistics.rows:
-            return rows
+            return rows * self._width(part)
         # With sizes there is a choice whether the view is kept.
         inputs = float(sum(self.statistics.rows_of(name) for name in part))
         read, kept = costs(
@@ -130,7 +137,11 @@ class _Search:
             updatable=self.updatable,
             without=inputs,
         )
-        return (read if len(part) == 1 else min(read, kept)) / self.weight
+        return (read if len(part) == 1 else min(read, kept)) * self._width(part) / self.weight
+
+    def _width(self, part: tuple[str, ...]) -> float:
+        """How much more a row of a view of these relations costs than one of a few numbers."""
+        return max(1.0, self.numbers(part) / NARROW)
 
     def _share(self, names: set[str]) -> float:
         """How likely it is one of ``names`` that changes; 1 of any where no sizes are known."""

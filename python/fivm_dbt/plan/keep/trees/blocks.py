@@ -68,6 +68,22 @@ class Block:
         """The factors that some relations can compute."""
         return tuple(f for f in product.factors if f[0].columns and self.relations_of(f[0]) <= relations)
 
+    def numbers_of(self, names: Collection[str]) -> int:
+        """How many numbers the payload of a view of these relations has."""
+        places = frozenset(self.names.index(name) for name in names)
+        found = {tuple(n for n, of in product if of <= places) for product in self._numbered}
+        return len(found - {()})
+
+    @cached_property
+    def _numbered(self) -> list[list[tuple[int, frozenset[int]]]]:
+        """Of each product the factors by numbers, each with the relations that compute it."""
+        number: dict[Typed, tuple[int, frozenset[int]]] = {}
+        for product in self.products:
+            for factor in product.factors:
+                if factor not in number:
+                    number[factor] = len(number), self.relations_of(factor[0])
+        return [[number[f] for f in p.factors if number[f][1]] for p in self.products]
+
     @cached_property
     def products(self) -> tuple[Product, ...]:
         """All products, each once."""

@@ -52,7 +52,8 @@ class Factoriser(HelperViewMaker):
             return self.block.in_own_names(self.given.order, self.given.columns)
         # What keys make constant per row may be a view as large as the largest input: with sizes, they decide.
         dependencies = () if self.statistics is not None else self.dependencies
-        return find_order(self.block.graph, self.updatable, self.statistics, dependencies)
+        numbers = self.block.numbers_of
+        return find_order(self.block.graph, self.updatable, self.statistics, dependencies, numbers=numbers)
 
     @cached_property
     def dependencies(self) -> tuple[FunctionalDependency, ...]:

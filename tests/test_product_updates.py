@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import closing
-from dataclasses import dataclass, field
 from itertools import product as pairs
 from typing import TYPE_CHECKING
 
@@ -18,22 +17,17 @@ from fivm_dbt.explain.text import explain
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
-from fivm_dbt.refresh import factorise
+from fivm_dbt.refresh import factorise, overlapping
 from fivm_dbt.refresh.compare import difference_sql
-from fivm_dbt.refresh.engine import Row
 from fivm_dbt.refresh.executor import refresh
-from fivm_dbt.refresh.report import Report
 from fivm_dbt.testing.workbench import TableSpec
-from fixtures.models import Bench, Interrupted, Interrupting, plan_of, relation
+from fixtures.matrices import CHAIN, MATRICES, META, PRODUCT, Cells, Model, added, found, matrices
+from fixtures.models import Interrupted, Interrupting, plan_of, relation
 from fixtures.runs import by_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-META: dict[str, object] = {"fivm_strategy": "factorized", "fivm_product_rows": 1}
-MATRICES = {"a": "i int, j int, v bigint", "b": "j int, k int, v bigint", "c": "k int, l int, v bigint"}
-CHAIN = "from a join b on a.j = b.j join c on b.k = c.k"
-PRODUCT = f"select a.i, c.l, sum(a.v * b.v * c.v) as v, count(*) as n {CHAIN} group by a.i, c.l"
 SALES = {
     "sale": "day int, store int, item int, units bigint",
     "store": "store int, city int, size int",
@@ -43,64 +37,6 @@ SALES = {
 STAR = (
     "from sale s join store t on s.store = t.store join item i on s.item = i.item join day d on s.day = d.day"
 )
-
-Cells = dict[tuple[object, ...], object]
-
-
-@dataclass
-class Model:
-    """A model over tables of which each cell has one value, in the last column."""
-
-    sql: str
-    columns: dict[str, str]
-    cells: dict[str, Cells]
-    meta: dict[str, object] = field(default_factory=lambda: dict(META))
-
-    def __post_init__(self) -> None:
-        tables = {name: (self.columns[name], self._rows(name)) for name in self.columns}
-        self.bench = Bench.of(self.sql, tables, self.meta)
-        self.bench.refresh()
-        self.bench.check()
-
-    def _rows(self, name: str) -> list[Row]:
-        return [(*keys, value) for keys, value in self.cells[name].items()]
-
-    def change(self, name: str, new: Cells) -> None:
-        """Bring the cells of a table to ``new``, as updates, insertions and deletions."""
-        old = self.cells[name]
-        self.cells[name] = new
-        gone = [(*k, v) for k, v in old.items() if k not in new or new[k] != v]
-        came = [(*k, v) for k, v in new.items() if k not in old or old[k] != v]
-        self.bench.engine.change(name, insert=came, delete=gone)
-
-    def refresh(self) -> Report:
-        report = self.bench.refresh()
-        self.bench.check()
-        return report
-
-
-def matrices(
-    size: int = 6, sql: str = PRODUCT, meta: dict[str, object] | None = None, seed: int = 1
-) -> Model:
-    rng = random.Random(seed)
-    cells: dict[str, Cells] = {
-        name: {(x, y): rng.randint(-9, 9) for x in range(size) for y in range(size)} for name in MATRICES
-    }
-    return Model(sql, MATRICES, cells, META | (meta or {}))
-
-
-def added(cells: Cells, *terms: tuple[dict[int, int], dict[int, int]]) -> Cells:
-    """The matrix plus ``Σ u vᵀ``."""
-    new = dict(cells)
-    for u, v in terms:
-        for x, y in pairs(u, v):
-            new[x, y] = int(str(new.get((x, y), 0))) + u[x] * v[y]
-    return new
-
-
-def found(report: Report) -> list[str]:
-    """What changes were found to be products of."""
-    return [v.product for v in report.inner_views if v.product is not None]
 
 
 def view(model: Model, ending: str) -> View:
@@ -171,6 +107,7 @@ class TestRank:
         for limit, value in (("MAX_KEYS", 7), ("MAX_TERMS", 1)):
             with monkeypatch.context() as patch:
                 patch.setattr(factorise, limit, value)
+                patch.setattr(overlapping, "MAX_RANK", 1)
                 model.change("b", self._two(model, first, second))
                 assert found(model.refresh()) == []
         model.change("b", self._two(model, first, second))

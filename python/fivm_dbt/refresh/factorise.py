@@ -4,6 +4,7 @@ It is read as a matrix whose rows have one block of keys and whose columns the o
 other are one term ``u ⊗ v``: v is such a row divided by the divisor of all its entries, u how many times v each row is.
 A term whose v is nearly that of the largest one becomes an over-approximation: the largest one's v for its rows too,
 and a correction that takes away what is too much. With more than two blocks v is a matrix itself and is split again.
+Where all that saves too little, products that overlap are looked for (:mod:`fivm_dbt.refresh.overlapping`).
 
     ``D = ⊎_t u_t ⊗ v_t``        ``u ⊗ v' = u ⊗ v ⊎ u ⊗ (v' − v)``
 
@@ -22,6 +23,7 @@ from fivm_dbt.delta.products import FactorisedDelta
 from fivm_dbt.plan.model.plan import Plan
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.overlapping import MAX_RANK, Names, overlapping
 from fivm_dbt.refresh.recorder import Recorder
 from fivm_dbt.spark.factors import (
     Matrix,
@@ -122,25 +124,43 @@ class _Search:
         profile = self._stage(f"{name}_profile", profile_query(matrix))
         groups = self.engine.query(groups_query(profile, len(matrix.payload)))
         terms = _matrix_terms(groups, matrix.payload)
-        if len(terms) > MAX_TERMS:
-            return None
-        self.terms = max(self.terms, len(terms))
         sizes = {t.number: (size, t.entries) for size, t in terms}
+        cells = sum(size * entries for size, entries in sizes.values())
+        if len(terms) > MAX_TERMS:
+            return self._overlapping(matrix, number, cells // WORTH)
         listed = [t for _, t in terms]
         if len(terms) == 1:
             left = self._stage(name, left_query(matrix, profile, listed, term))
             self._stage(self._right_name(number), right_query(matrix, left, term))
-            return sizes[1]
+            return self._of_terms(1, *sizes[1])
         left = self._stage(f"{name}_found", left_query(matrix, profile, listed, term))
         right = self._stage(f"{self._right_name(number)}_found", right_query(matrix, left, term))
         others = [t.number for t in listed[1:]]
         more = per_term(differences_query(matrix, right, term, others), term)
         differ = {n: count for n, count in _numbers(self.engine.query(more))}
         corrected = [n for n in others if sizes[n][0] + differ.get(n, 0) < sizes[n][1]]
+        left_rows = sum(size for size, _ in sizes.values()) + sum(sizes[n][0] for n in corrected)
+        right_rows = sum(differ.get(n, 0) if n in corrected else e for n, (_, e) in sizes.items())
+        if len(terms) > MAX_RANK or (left_rows + right_rows) * WORTH > cells:
+            fewer = self._overlapping(matrix, number, min(left_rows + right_rows - 1, cells // WORTH))
+            if fewer is not None:
+                return fewer
         self._stage(name, corrected_left(matrix, left, term, corrected))
         self._stage(self._right_name(number), corrected_right(matrix, right, term, corrected))
-        columns = sum(size for size, _ in sizes.values()) + sum(sizes[n][0] for n in corrected)
-        return columns, sum(differ.get(n, 0) if n in corrected else e for n, (_, e) in sizes.items())
+        return self._of_terms(len(terms), left_rows, right_rows)
+
+    def _overlapping(self, matrix: Matrix, number: int, most: int) -> tuple[int, int] | None:
+        """The same by as many terms as the matrix has rank; None if there are more rows than that."""
+        names = Names(self.split.factors[number].name, self._right_name(number), self._term(number))
+        found = overlapping(matrix, names, self.engine.query, self._stage)
+        if found is None or found.left + found.right > most:
+            return None
+        found.stage()
+        return self._of_terms(found.terms, found.left, found.right)
+
+    def _of_terms(self, terms: int, left: int, right: int) -> tuple[int, int]:
+        self.terms = max(self.terms, terms)
+        return left, right
 
     def _term(self, number: int) -> str:
         """The term that a factor shares with the next one."""

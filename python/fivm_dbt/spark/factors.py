@@ -116,7 +116,7 @@ def profile_query(matrix: Matrix) -> exp.Select:
         *(exp.alias_(k, _pivot(n)) for n, k in enumerate(kept)),
     )
     query = query.from_(matrix.rows("delta")).join(
-        first.subquery("pivots"), on=_same("delta", "pivots", matrix.left), join_type="inner"
+        first.subquery("pivots"), on=same_keys("delta", "pivots", matrix.left), join_type="inner"
     )
     return query.group_by(*(c.copy() for c in own))
 
@@ -172,7 +172,7 @@ def right_query(matrix: Matrix, left: str, term: str) -> exp.Select:
     own = [column_ast("delta", name) for name in matrix.right]
     query = exp.select(exp.column(term, table="first_row"), *own, *values).from_(matrix.rows("delta"))
     return query.join(
-        first.subquery("first_row"), on=_same("delta", "first_row", matrix.left), join_type="inner"
+        first.subquery("first_row"), on=same_keys("delta", "first_row", matrix.left), join_type="inner"
     )
 
 
@@ -304,7 +304,8 @@ def _quotient(value: exp.Expr, divisor: exp.Expr, type_: SparkType, to: SparkTyp
     return exp.Coalesce(this=whole, expressions=[as_type(exp.Literal.number(0), to.text)])
 
 
-def _same(one: str, other: str, names: Sequence[str]) -> exp.Expr:
+def same_keys(one: str, other: str, names: Sequence[str]) -> exp.Expr:
+    """Two rows have the same keys, NULLs among them."""
     return exp.and_(
         *(exp.NullSafeEQ(this=column_ast(one, n), expression=column_ast(other, n)) for n in names)
     )

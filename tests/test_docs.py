@@ -342,7 +342,8 @@ def test_rings_are_indexed() -> None:
     rows = re.findall(r"^\| .*\]\(([\w-]+\.md)\) \|$", index, flags=re.MULTILINE)
     assert set(rows) == {page.name for page in RING_PAGES} and len(rows) >= 11
     functions = "".join(re.findall(r"^\| ([^|]*) \|", index, flags=re.MULTILINE)).lower()
-    assert {name for name in RINGS if name not in functions} == {TOTAL}
+    # A covariance of another degree has a name of its own in plans alone.
+    assert {name for name in RINGS if name.partition(" ")[0] not in functions} == {TOTAL}
 
 
 @pytest.mark.parametrize("page", RING_PAGES, ids=lambda p: p.stem)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations_with_replacement
+from math import prod
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.planner import plan_model
 from fivm_dbt.plan.request import ModelRequest
 from fivm_dbt.refresh.engine import Row
+from fivm_dbt.refresh.oracle import runnable_sql
 from fivm_dbt.rings.vectors import Vectors
 from fivm_dbt.sql.lower import lower
 from fixtures.models import Bench, plan_of, relation
@@ -82,6 +84,54 @@ def test_moments_are_those_of_the_joined_rows(strategy: str, seed: int) -> None:
         for name, rows in tables.items():
             gone = draw.sample(rows, min(len(rows), draw.randint(0, 3)))
             bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
+
+
+@pytest.mark.parametrize(
+    ("degree", "strategy"), [(1, "factorized"), (3, "factorized"), (4, "first_order"), (4, "factorized")]
+)
+def test_monomials_are_those_of_the_joined_rows(degree: int, strategy: str) -> None:
+    """By group the sum of each product of up to so many variables; the last one of both sides of the join."""
+    draw = random.Random(degree)
+    sql = f"""select e.g, fivm_covariance(cast(f.x as tinyint) as x, d.y, cast(e.z - f.x as tinyint) as r,
+                                          fivm_weight(cast(f.w as tinyint)), fivm_degree({degree})) as m
+              from f join d on f.k = d.k join e on f.l = e.l group by e.g"""
+    tables = {name: [_rows(draw, name) for _ in range(6)] for name in SCHEMA}
+    own = {n: (SCHEMA[n], list(rows)) for n, rows in tables.items()}
+    bench = Bench.of(sql, own, {"fivm_strategy": strategy})
+    for _ in range(4):
+        bench.refresh()
+        shown = {g: m for g, m in bench.engine.query("select * from analytics.m")}
+        expected = _monomials(tables, degree)
+        assert {
+            g: [Fraction(m[0]), *(Fraction(v) for values in m[2:] for v in values)] for g, m in shown.items()
+        } == expected
+        recomputed = bench.engine.query(runnable_sql(bench.plan))
+        assert {g: tuple(map(str, m)) for g, m in recomputed} == {
+            g: tuple(map(str, m)) for g, m in shown.items()
+        }
+        for name, rows in tables.items():
+            gone = draw.sample(rows, min(len(rows), draw.randint(0, 3)))
+            bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
+
+
+def _monomials(tables: Mapping[str, Sequence[Row]], degree: int) -> dict[Any, list[Fraction]]:
+    found: dict[Any, list[Fraction]] = {}
+    for k, j, x, w in tables["f"]:
+        for dk, y in tables["d"]:
+            for el, z, g in tables["e"]:
+                if k is None or j is None or k != dk or j != el:
+                    continue
+                values = [
+                    None if v is None else Fraction(v)
+                    for v in (x, y, None if z is None or x is None else z - x)
+                ]
+                known = [v for v in values if v is not None]
+                every = [c for d in range(degree + 1) for c in combinations_with_replacement(range(3), d)]
+                sums = found.setdefault(g, [Fraction(0)] * len(every))
+                if len(known) == 3 and w is not None:
+                    for n, monomial in enumerate(every):
+                        sums[n] += w * prod((known[i] for i in monomial), start=Fraction(1))
+    return found
 
 
 CATEGORIES = """
@@ -261,6 +311,14 @@ def test_the_article_s_views(
         ("fivm_weight(x) as m", "fivm_weight outside of fivm_covariance", "inside"),
         ("fivm_covariance(x) over () as m", "fivm_covariance over a window", "GROUP BY"),
         ("fivm_covariance(wide) as m", "needs 41 digits", "fewer digits"),
+        ("fivm_covariance(note, fivm_degree(1)) as m", "note is a string", "CAST it to a number"),
+        ("fivm_covariance(x, fivm_degree(5)) as m", "FIVM_DEGREE(5) is no degree", "from 1 to 4"),
+        ("fivm_covariance(x, fivm_degree(x)) as m", "FIVM_DEGREE(x) is no degree", "from 1 to 4"),
+        ("fivm_covariance(x, fivm_degree(1), fivm_degree(2)) as m", "a second fivm_degree", "alone"),
+        ("fivm_covariance(wide, fivm_degree(2)) as m", "needs 41 digits", "fewer digits"),
+        ("fivm_covariance(cast(wide as decimal(10,2)) as w, fivm_degree(4)) as m", "the power 4", "fewer digits"),
+        ("fivm_covariance(fivm_degree(3), fivm_categorical(note)) as m", "fivm_degree beside", "two columns"),
+        ("fivm_degree(2) as m", "fivm_degree outside of fivm_covariance", "inside"),
         ("fivm_covariance(sum(x) as s) as m", "an aggregate inside an aggregate", "subquery"),
         ("fivm_covariance(fivm_categorical(note, x)) as m", "fivm_categorical takes one value", "fivm_categorical(x)"),
         ("fivm_covariance(x, fivm_categorical(note as x)) as m", "two variables called x", "another name"),

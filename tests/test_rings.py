@@ -24,7 +24,8 @@ from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar, column_ast
 from fivm_dbt.refresh.engine import Row
 from fivm_dbt.rings.component import ROWS, Component
-from fivm_dbt.rings.covariances import moments_type
+from fivm_dbt.rings.covariances import Covariances as OfDegree
+from fivm_dbt.rings.covariances import moments_type, of_degree
 from fivm_dbt.rings.decimals import Decimals
 from fivm_dbt.rings.doubles import DOUBLES
 from fivm_dbt.rings.integers import INTEGERS
@@ -230,11 +231,12 @@ def test_laws_of_numbers_on_spark(kind: str, spark: SparkSession) -> None:
 
 def _call(function: str, *types: str) -> AggregateCall:
     arguments = [(Scalar.column("r", name), SparkType.of(t)) for name, t in zip("xyw", types, strict=False)]
-    if function == COVARIANCE:
+    if function.startswith(COVARIANCE):
         variables, weights = [t for _, t in arguments[:2]], [t for _, t in arguments[2:]]
-        made = AggregateCall.over(
-            "result", function, arguments, moments_type(variables, *(weights or [None]))
-        )
+        ring = RINGS[function]
+        assert issubclass(ring, OfDegree)
+        type_ = moments_type(variables, *(weights or [None]), ring.degree)
+        made = AggregateCall.over("result", function, arguments, type_)
         return replace(made, names=("x", "y")[: len(types)])
     known = {value: type_ for value, type_ in arguments}
     written = exp.func(function, *(value.ast() for value, _ in arguments), dialect="spark")
@@ -256,6 +258,10 @@ CALLS = [
     (COVARIANCE, ("int", "int")),
     (COVARIANCE, ("decimal(9,2)", "int")),
     (COVARIANCE, ("decimal(9,2)", "decimal(9,2)", "int")),
+    (of_degree(1), ("decimal(9,2)", "int")),
+    (of_degree(3), ("int", "int")),
+    (of_degree(3), ("decimal(5,2)", "int", "int")),
+    (of_degree(4), ("int", "int")),
 ]
 COMPOUND = [("covar_pop", ("int", "int")), ("covar_pop", ("decimal(5,2)", "int"))]
 

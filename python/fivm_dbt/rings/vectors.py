@@ -23,7 +23,7 @@ from fivm_dbt.rings.decimals import OVERFLOW
 from fivm_dbt.rings.integers import INTEGERS
 from fivm_dbt.rings.numbers import Numbers, Typed
 
-_PACKED_FROM = 64
+_PACKED_FROM = 32
 
 
 def is_packed(numbers: int) -> bool:

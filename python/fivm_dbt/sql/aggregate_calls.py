@@ -15,7 +15,7 @@ from fivm_dbt.functions.lookup import aggregate_of
 from fivm_dbt.ir.aggregate import AggregateCall
 from fivm_dbt.ir.scalar import Scalar, as_type
 from fivm_dbt.naming import unique_name
-from fivm_dbt.rings.covariances import moments_type
+from fivm_dbt.rings.covariances import moments_type, of_degree
 from fivm_dbt.rings.doubles import is_finite_part
 from fivm_dbt.sql.aggregates import Call, adds_exactly, check_deterministic, is_repeatable, read_call
 from fivm_dbt.sql.categories import type_with_cells
@@ -93,7 +93,8 @@ class AggregateCalls:
         given = [Scalar(unparenthesized(argument)) for argument in found.arguments]
         types = checked_types(found, self.lowering.typer.types(given, self.scope.types))
         values = [Scalar(unparenthesized(argument)) for argument in call.arguments]
-        identity: tuple[str | Scalar, ...] = (call.function, *found.names, *values)
+        function = of_degree(found.degree)
+        identity: tuple[str | Scalar, ...] = (function, *found.names, *values)
         if identity in self.found:
             return self.found[identity]
         if found.categories:
@@ -104,10 +105,10 @@ class AggregateCalls:
             self.found[identity] = AggregateCall(name, call.function, None, None, type_, written=nothing)
             return self.found[identity]
         weight = types[len(found.names)] if found.weight is not None else None
-        result = moments_type(types[: len(found.names)], weight)
+        result = moments_type(types[: len(found.names)], weight, found.degree)
         made = AggregateCall.over(
             self._call_name(node, call.function, None),
-            call.function,
+            function,
             tuple(zip(values, types, strict=True)),
             result,
         )

@@ -6,7 +6,8 @@
     from (select g, fivm_covariance(x, fivm_present(k), fivm_present(l)) as m ... group by g) a
     left join (select g, sort_array(collect_list(cell)) as cells
                from (select g, explode(case when <k alone> then array(<its count, its sum of x>) ... end) as cell
-                     from (select g, k, l, count(*), sum(x) ... group by grouping sets ((g, k), (g, l), (g, k, l))))
+                     from (select g, k, l, count(*), fivm_covariance(x, fivm_degree(1)) ...
+                           group by grouping sets ((g, k), (g, l), (g, k, l))))
                group by g) c on a.g <=> c.g
 
 It is what is maintained and recomputed. The sums by category add up. The list of a group that has changed is made
@@ -22,7 +23,7 @@ from itertools import combinations
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.functions.learning import CATEGORICAL, PRESENT
+from fivm_dbt.functions.learning import CATEGORICAL, COVARIANCE, DEGREE, PRESENT
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.places import notes
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
@@ -40,7 +41,8 @@ from fivm_dbt.sql.named_arguments import with_arguments_in_order
 from fivm_dbt.sql.parse import parse, unsupported
 
 _MOMENTS, _CELLS = "a", "c"
-_KEY, _CATEGORY, _CELL = "fivm_key", "fivm_category", "cell"
+_KEY, _CATEGORY, _CELL, _TOTALS = "fivm_key", "fivm_category", "cell", "totals"
+_SUMS = exp.Dot(this=exp.column(_TOTALS), expression=identifier("sums"))
 _FIELDS = ("variable", "category", "other", "other_category", "value")
 _OTHER_CLAUSES = ("distinct", "qualify", "windows", "limit", "offset", "with_")
 
@@ -187,19 +189,24 @@ class _Written:
         """Of a pair its count. Of one its count, as of a pair with itself, and the sum of each continuous variable."""
         names = [name for name, _ in self.covariance.categories]
         first, last = block[0], block[-1]
-        yield self._cell(first, exp.Literal.string(names[last]), exp.column(f"{_CATEGORY}_{last + 1}"), "n")
+        yield self._cell(
+            first, exp.Literal.string(names[last]), exp.column(f"{_CATEGORY}_{last + 1}"), exp.column("n")
+        )
         if len(block) == 1:
             for number, variable in enumerate(self.covariance.names, start=1):
                 none = exp.Literal.string("")
-                yield self._cell(first, exp.Literal.string(variable), none, f"s_{number}")
+                total = exp.Anonymous(
+                    this="ELEMENT_AT", expressions=[_SUMS.copy(), exp.Literal.number(number)]
+                )
+                yield self._cell(first, exp.Literal.string(variable), none, total)
 
-    def _cell(self, category: int, other: exp.Expr, other_category: exp.Expr, value: str) -> exp.Expr:
+    def _cell(self, category: int, other: exp.Expr, other_category: exp.Expr, value: exp.Expr) -> exp.Expr:
         values = (
             exp.Literal.string(self.covariance.categories[category][0]),
             exp.column(f"{_CATEGORY}_{category + 1}"),
             other,
             other_category,
-            as_type(exp.column(value), self._value_type.text),
+            as_type(value, self._value_type.text),
         )
         return _struct(dict(zip(_FIELDS, values, strict=True)))
 
@@ -207,7 +214,7 @@ class _Written:
         """Counts and sums by the keys and the categories of each block, over one pass."""
         categories = [exp.column(f"{_CATEGORY}_{n + 1}") for n in range(len(self.covariance.categories))]
         sets = [exp.Tuple(expressions=[*self._key_names, *(categories[n] for n in b)]) for b in self._blocks]
-        sums = [exp.Sum(this=exp.column(f"s_{n}")).as_(f"s_{n}") for n in range(1, self._number + 1)]
+        sums = [self._sums().as_(_TOTALS)] if self._number else []
         counted = (
             exp.Count(this=exp.Star()) if self.covariance.weight is None else exp.Sum(this=exp.column("w"))
         )
@@ -215,6 +222,12 @@ class _Written:
         grouped = exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)])
         query.set("group", grouped)
         return query.from_(self._rows().subquery("rows_that_count"))
+
+    def _sums(self) -> exp.Expr:
+        """The sum of each continuous variable, as those of a covariance that has no products."""
+        variables = (exp.column(f"s_{n}").as_(f"s_{n}") for n in range(1, self._number + 1))
+        degree = exp.Anonymous(this=DEGREE, expressions=[exp.Literal.number(1)])
+        return exp.Anonymous(this=COVARIANCE, expressions=[*variables, degree])
 
     def _rows(self) -> exp.Select:
         """The rows that count: keys, categories as strings, what is added up, and the weight."""

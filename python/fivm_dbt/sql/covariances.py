@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from fivm_dbt.catalog import SparkType
-from fivm_dbt.functions.learning import CATEGORICAL, COVARIANCE, PRESENT, WEIGHT
+from fivm_dbt.functions.learning import CATEGORICAL, COVARIANCE, DEGREE, PRESENT, WEIGHT
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.ir.scalar import Scalar, as_type, grouped
-from fivm_dbt.rings.covariances import moments, pairs
+from fivm_dbt.rings.covariances import MOST, moments, monomials
 from fivm_dbt.rings.doubles import finite_part
 from fivm_dbt.rings.integers import presence
 from fivm_dbt.sql.functions import is_aggregate
@@ -41,6 +41,8 @@ class Covariance:
     weight: exp.Expr | None
     categories: tuple[tuple[str, exp.Expr], ...] = ()
     present: tuple[exp.Expr, ...] = ()
+    degree: int = 2
+    """Of the highest monomials: 1 of sums, 2 of products of two variables."""
 
     @property
     def factors(self) -> tuple[exp.Expr, ...]:
@@ -75,9 +77,9 @@ def with_named_variables(query: exp.Query) -> exp.Query:
     for node in query.find_all(exp.Anonymous):
         name = function_name(node)
         is_inside = node.parent is not None and is_covariance(node.parent)
-        if name in (CATEGORICAL, WEIGHT, PRESENT) and not is_inside:
+        if name in (CATEGORICAL, WEIGHT, PRESENT, DEGREE) and not is_inside:
             raise unsupported(node, f"{name} outside of {COVARIANCE}", f"write it inside of {COVARIANCE}")
-        if name in (CATEGORICAL, WEIGHT, PRESENT) and len(node.expressions) != 1:
+        if name in (CATEGORICAL, WEIGHT, PRESENT, DEGREE) and len(node.expressions) != 1:
             raise unsupported(node, f"{name} takes one value", f"write {name}(x)")
         if name == COVARIANCE:
             _name_variables(node)
@@ -96,7 +98,7 @@ def _name_variables(call: exp.Anonymous) -> None:
         raise unsupported(inner, "an aggregate inside an aggregate", "aggregate in a subquery first")
     taken: set[str] = set()
     for argument in list(call.expressions):
-        if function_name(argument) in (WEIGHT, PRESENT):
+        if function_name(argument) in (WEIGHT, PRESENT, DEGREE):
             continue
         if function_name(argument) == CATEGORICAL:
             if not argument.expressions:
@@ -126,6 +128,10 @@ def read_covariance(call: exp.Expr) -> Covariance:
         raise unsupported(call, f"{COVARIANCE} without a variable", "name at least one column in it")
     if len(weights) > 1:
         raise unsupported(weights[1], "a second weight", "multiply the weights")
+    degree = _degree(call)
+    if categories and degree != 2:
+        remedy = f"leave {DEGREE} out, or compute the two in two columns"
+        raise unsupported(call, f"{DEGREE} beside {CATEGORICAL}", remedy)
     return Covariance(
         call,
         tuple(a.this.copy() for a in variables),
@@ -133,7 +139,21 @@ def read_covariance(call: exp.Expr) -> Covariance:
         weight=weights[0].copy() if weights else None,
         categories=categories,
         present=present,
+        degree=degree,
     )
+
+
+def _degree(call: exp.Expr) -> int:
+    """The degree of the highest monomials that a call asks for."""
+    found = [a for a in call.expressions if function_name(a) == DEGREE]
+    if len(found) > 1:
+        raise unsupported(found[1], f"a second {DEGREE}", "name the highest degree alone")
+    degree = Scalar(found[0].expressions[0]).as_number if found else 2
+    if degree is None or not 1 <= degree <= MOST:
+        raise unsupported(
+            found[0], f"{found[0].sql('spark')} is no degree", f"write a number from 1 to {MOST}"
+        )
+    return degree
 
 
 def _marked(call: exp.Expr, name: str) -> list[exp.Expr]:
@@ -163,10 +183,12 @@ def _check_digits(found: Covariance, types: Sequence[SparkType]) -> None:
     types = types[: len(found.factors)]
     variables = types[: len(found.variables)]
     widest = max(variables, key=_digits)
-    digits = 2 * _digits(widest) + 1 + sum(_digits(t) + 1 for t in types[len(found.variables) :])
+    powers = found.degree * (_digits(widest) + 1) - 1
+    digits = powers + sum(_digits(t) + 1 for t in types[len(found.variables) :])
     if digits > _MOST_DIGITS:
         value = found.variables[variables.index(widest)]
-        what = f"the square of {value.sql('spark')}, of type {widest}, needs {digits} digits with its weight"
+        power = {1: "sum", 2: "square"}.get(found.degree, f"power {found.degree}")
+        what = f"the {power} of {value.sql('spark')}, of type {widest}, needs {digits} digits with its weight"
         raise unsupported(value, what, f"CAST it to fewer digits; there are {_MOST_DIGITS}")
 
 
@@ -223,9 +245,9 @@ def _written_out(
         added = finite_part(case) if as_finite and has_doubles else case
         return exp.Coalesce(this=exp.Sum(this=added), expressions=[zero])
 
-    sums = [total(value) for value in values[: len(found.variables)]]
-    products = [total(values[i], values[j]) for i, j in pairs(len(found.variables))]
-    return moments(found.names, types, Scalar(total()), [*map(Scalar, sums)], [*map(Scalar, products)])
+    every = monomials(len(found.variables), found.degree)
+    totals = [Scalar(total(*(values[i] for i in monomial))) for monomial in every]
+    return moments(found.names, types, totals, found.degree)
 
 
 def _present(value: exp.Expr, type_: SparkType) -> exp.Expr:

@@ -314,8 +314,14 @@ def _described(factors: Factors) -> Scalar:
     return reduce(Scalar.times, (value for value, _ in factors))
 
 
+_NAMED = 4
+"""A column has the names of so many others in its own."""
+
+
 def _label(factors: Factors) -> str:
-    """``sum_price`` for a sum, ``count_price`` for how many are not NULL."""
-    names = [name for value, _ in factors for _, name in sorted(value.columns)]
-    kind = "count" if all(is_presence(value) for value, _ in factors) else "sum"
-    return storable("_".join([kind, *dict.fromkeys(names)]))
+    """``sum_price`` for a sum, ``product_price_units`` of a product, ``count_price`` for how many are not NULL."""
+    values = [value for value, _ in factors if not is_presence(value)]
+    kind = ("count", "sum")[len(values)] if len(values) < 2 else "product"
+    of = values or [value for value, _ in factors]
+    names = dict.fromkeys(name for value in of for _, name in sorted(value.columns))
+    return storable("_".join([kind, *list(names)[:_NAMED]]))

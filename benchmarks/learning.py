@@ -15,7 +15,6 @@ Retailer and 7.8 for Favorita, all continuous; of single tuples, in memory.)
 
 from __future__ import annotations
 
-import csv
 import random
 import tempfile
 import time
@@ -27,7 +26,6 @@ from statistics import median
 from typing import Any
 
 import click
-import duckdb
 from rich.console import Console
 from rich.table import Table
 
@@ -35,6 +33,7 @@ from benchmarks.bars import Bar, bars_table
 from benchmarks.conclude import conclude
 from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
+from benchmarks.streams import as_file
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.plan.model.plan import Plan
@@ -224,9 +223,8 @@ class _Kept:
         self._workbench, self._engine, self._shape, self._kind = workbench, workbench.engine, shape, kind
         self._data = data
         for table in shape.tables:
-            file = directory / f"{table.name}.parquet"
-            _written(table, data.rows[table.name], file)
-            workbench.load(table.spec, file)
+            rows = data.rows[table.name]
+            workbench.load(table.spec, as_file(table.spec, rows, directory / f"{table.name}.parquet"))
         catalog = Catalog.of(Relation(t.name, t.spec.columns) for t in shape.tables)
         self._plans: dict[str, Plan] = {}
         for way, strategy in ((TREE, "factorized"), (FIRST_ORDER, "first_order")):
@@ -300,16 +298,6 @@ class _Kept:
     def _rows_of(self, plan: Plan) -> int:
         ((rows,),) = self._engine.query(f"SELECT COUNT(*) FROM {plan.state_relation}")
         return int(str(rows))
-
-
-def _written(table: Joined, rows: Sequence[Row], file: Path) -> None:
-    """The rows as a Parquet file."""
-    text = file.with_suffix(".csv")
-    with text.open("w", newline="", encoding="utf-8") as out:
-        csv.writer(out).writerows(rows)
-    columns = ", ".join(f"'{c.name}': 'INTEGER'" for c in table.spec.columns)
-    read = f"SELECT * FROM read_csv('{text}', header = false, columns = {{{columns}}})"
-    duckdb.sql(read).write_parquet(str(file))
 
 
 def together(measured: Sequence[Measured]) -> list[Measured]:

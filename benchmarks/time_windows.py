@@ -31,6 +31,7 @@ from rich.table import Table
 from benchmarks.conclude import conclude
 from benchmarks.plots import Line, plot
 from benchmarks.queries.command import ENGINES, opener
+from benchmarks.streams import as_file
 from fivm_dbt.catalog import Catalog, Column, Relation
 from fivm_dbt.config import load_config
 from fivm_dbt.plan.model.plan import Plan
@@ -114,9 +115,11 @@ def main(
                 for way in WAYS:
                     click.echo(f"{case}: {call}, {way}", err=True)
                     with closing(open_workbench()) as workbench:
-                        measured.append(_Stream(workbench, case, keys, call).follow(way, slides))
+                        stream = _Stream(workbench, case, keys, call, Path(directory))
+                        measured.append(stream.follow(way, slides))
+                    click.echo(f"  {measured[-1].seconds:.3f} s", err=True)
         with closing(open_workbench()) as workbench:
-            ending = [_ending(workbench, n, keys) for n in lengths]
+            ending = [_ending(workbench, n, keys, Path(directory)) for n in lengths]
     _print(measured)
     _print_ending(ending)
     if images is not None:
@@ -127,8 +130,9 @@ def main(
 class _Stream:
     """The measurements so far, and a model of windows over them."""
 
-    def __init__(self, workbench: Workbench, case: Case, keys: int, call: str) -> None:
+    def __init__(self, workbench: Workbench, case: Case, keys: int, call: str, directory: Path) -> None:
         self._workbench, self._case, self._keys, self._call = workbench, case, keys, call
+        self._directory = directory
         self._random = Random(7)
         self._next = 0
         self._window = f"window(ts, '{case.length} minutes', '1 minute')"
@@ -148,7 +152,7 @@ class _Stream:
         """Build the model in one way, and let so many minutes arrive."""
         workbench, engine = self._workbench, self._workbench.engine
         history = [row for _ in range(round(self._case.days * 1440)) for row in self._minute()]
-        workbench.create(STREAM, history)
+        workbench.load(STREAM, as_file(STREAM, history, self._directory / "history.parquet"))
         workbench.create(BATCH, ())
         workbench.make_room("m")
         build, step, differing = self._ways()[way]
@@ -273,16 +277,15 @@ class Ending:
     differing: int
 
 
-def _ending(workbench: Workbench, length: int, keys: int) -> Ending:
+def _ending(workbench: Workbench, length: int, keys: int, directory: Path) -> Ending:
     """Of as many minutes as the window has twice; ``late`` is how many cumulative rows a row of the first one moves."""
     workbench.make_room("sums")
     minutes = 2 * length
-    workbench.create(
-        TableSpec(
-            "sums", tuple(Column.of(n, t) for n, t in (("k", "int"), ("pane", "int"), ("s", "bigint")))
-        ),
-        [(k, m, (k * 31 + m * 17) % 101 - 50) for k in range(keys) for m in range(minutes)],
+    sums = TableSpec(
+        "sums", tuple(Column.of(n, t) for n, t in (("k", "int"), ("pane", "int"), ("s", "bigint")))
     )
+    rows = [(k, m, (k * 31 + m * 17) % 101 - 50) for k in range(keys) for m in range(minutes)]
+    workbench.load(sums, as_file(sums, rows, directory / "sums.parquet"))
     workbench.make_room("running")
     engine = workbench.engine
     engine.run(

@@ -6,11 +6,12 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,10 @@ from fivm_dbt.learning.regression import Regression, train
 from fivm_dbt.learning.training import KINDS
 from fivm_dbt.refresh.engine import Row
 from fixtures.models import Bench
+from spark_bench import SparkBench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TABLES = {
     "f": "k int, l int, x int, y int, kind string",
@@ -36,10 +41,41 @@ TABLES = {
     "e": "l int, color string",
 }
 FEATURES = ("x", "price", "kind", "color")
-SQL = """
-select fivm_covariance(f.y, f.x, d.price, fivm_categorical(f.kind), fivm_categorical(e.color)) as m
-from f join d on f.k = d.k join e on f.l = e.l
-"""
+CATEGORIES = FEATURES[2:]
+OF = {"x": "f", "price": "d", "kind": "f", "color": "e"}
+STRATEGIES = ("auto", "factorized", "first_order")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Which variables a covariance has, over which relations, and how it is kept."""
+
+    features: tuple[str, ...] = FEATURES
+    relations: tuple[str, ...] = ("f", "d", "e")
+    numbers: str = "int"
+    strategy: str = "auto"
+
+    @staticmethod
+    def random(draw: random.Random) -> Schema:
+        features = tuple(sorted(draw.sample(FEATURES, draw.randint(1, 4)), key=FEATURES.index))
+        needed = {OF[name] for name in features}
+        relations = ("f", *(r for r in "de" if r in needed or draw.random() < 0.3))
+        return Schema(
+            features, relations, draw.choice(["int", "smallint", "decimal(5,1)"]), draw.choice(STRATEGIES)
+        )
+
+    @property
+    def tables(self) -> dict[str, str]:
+        every = TABLES | {"f": f"k int, l int, x {self.numbers}, y {self.numbers}, kind string"}
+        return {name: every[name] for name in self.relations}
+
+    @property
+    def sql(self) -> str:
+        named = {name: f"{OF[name]}.{name}" for name in self.features}
+        calls = [f"fivm_categorical({v})" if n in CATEGORIES else v for n, v in named.items()]
+        joins = {"d": " join d on f.k = d.k", "e": " join e on f.l = e.l"}
+        joined = "".join(joins[r] for r in self.relations[1:])
+        return f"select fivm_covariance(f.y, {', '.join(calls)}) as m from f{joined}"
 
 
 def _row(draw: random.Random, name: str) -> Row:
@@ -53,16 +89,18 @@ def _row(draw: random.Random, name: str) -> Row:
     return draw.choice([1, 2, 3]), draw.choice(["red", "blue"])
 
 
-def _joined(tables: dict[str, list[Row]]) -> list[tuple[int, int, Decimal, str, str]]:
-    """The rows that all variables are known of."""
+def _joined(tables: dict[str, list[Row]], schema: Schema) -> list[tuple[Any, ...]]:
+    """The rows that all variables are known of: y, x, price, kind and color."""
+    anything: list[Row] = [(None, None)]
     rows: list[Any] = [
         (y, x, price, kind, color)
         for k, at, x, y, kind in tables["f"]
-        for dk, price in tables["d"]
-        for el, color in tables["e"]
-        if k is not None and k == dk and at == el
+        for dk, price in tables.get("d", anything)
+        for el, color in tables.get("e", anything)
+        if ("d" not in tables or (k is not None and k == dk)) and ("e" not in tables or at == el)
     ]
-    return [row for row in rows if None not in row]
+    used = [0, *(1 + FEATURES.index(name) for name in schema.features)]
+    return [row for row in rows if all(row[place] is not None for place in used)]
 
 
 def _matrix(rows: Sequence[tuple[Any, ...]], terms: Sequence[Term]) -> Any:
@@ -80,7 +118,7 @@ def _moments(bench: Bench) -> Moments:
     ((shown,),) = bench.engine.query("select m from analytics.m")
     assert isinstance(shown, Sequence)
     names = ("count", "variables", "sums", "products", "cells")
-    return Moments.read(json.dumps(dict(zip(names, shown, strict=True)), default=str))
+    return Moments.read(json.dumps(dict(zip(names, shown, strict=False)), default=str))
 
 
 def _predicted(found: Regression, rows: Sequence[tuple[Any, ...]]) -> Any:
@@ -111,32 +149,59 @@ def _information(rows: Sequence[tuple[Any, ...]], one: int, other: int) -> float
     return sum(c / n * log(c * n / (a[i] * b[k])) for (i, k), c in both.items())
 
 
+def _learned(
+    moments: Moments, rows: Sequence[tuple[Any, ...]], schema: Schema, before: dict[Term, float]
+) -> None:
+    """Train in both ways, compare with scikit-learn, and with what categories tell of each other."""
+    assert moments.count == len(rows)
+    if not rows:
+        return
+    features = schema.features
+    ridge = 0.5 if len(features) % 2 else 0.0
+    found = train(moments, RegressionConfig(fivm_label="y", fivm_ridge=ridge), features)
+    _check(found, rows, ridge)
+    descent = RegressionConfig(
+        fivm_label="y", fivm_ridge=ridge, fivm_solver="gradient_descent", fivm_tolerance=1e-12,
+        fivm_max_iterations=100_000,
+    )  # fmt: skip
+    slow = train(moments, descent, features, before=before)
+    assert np.abs(_predicted(slow, rows) - _predicted(found, rows)).max() < 1e-4
+    before.clear()
+    before.update(slow.coefficients)
+    _check_products(moments, rows, schema)
+    if set(CATEGORIES) <= set(features):
+        (told,) = (p for p in all_pairs(moments, CATEGORIES) if p.variable != p.other)
+        assert told.nats == pytest.approx(_information(rows, 3, 4), abs=1e-12)
+
+
+def _check_products(moments: Moments, rows: Sequence[tuple[Any, ...]], schema: Schema) -> None:
+    """``XᵀX`` as NumPy has it: to the last digit, since the numbers are whole or decimals."""
+    continuous = [n for n in schema.features if n not in CATEGORIES]
+    places = [0, *(1 + FEATURES.index(name) for name in continuous)]
+    exact = np.array([[Fraction(str(row[place])) for place in places] for row in rows], dtype=object)
+    expected = exact.T @ exact
+    for (i, one), (k, other) in product(enumerate(["y", *continuous]), repeat=2):
+        assert moments.of(Term(one), Term(other)) == expected[i, k]
+
+
+def _changes(draw: random.Random, rows: list[Row], name: str) -> tuple[list[Row], list[Row]]:
+    """Rows that come, some of them late, and rows that go."""
+    gone = draw.sample(rows, min(len(rows), draw.randint(0, 3)))
+    return [_row(draw, name) for _ in range(draw.randint(0, 3))], gone
+
+
 def _stream(seed: int, steps: int) -> None:
     draw = random.Random(seed)
-    tables = {name: [_row(draw, name) for _ in range(draw.randint(4, 14))] for name in TABLES}
-    bench = Bench.of(SQL, {n: (TABLES[n], list(rows)) for n, rows in tables.items()})
-    ridge = draw.choice([0.0, 0.5])
+    schema = Schema.random(draw)
+    tables = {name: [_row(draw, name) for _ in range(draw.randint(4, 14))] for name in schema.tables}
+    own = {n: (schema.tables[n], list(rows)) for n, rows in tables.items()}
+    bench = Bench.of(schema.sql, own, {"fivm_strategy": schema.strategy})
     before: dict[Term, float] = {}
     for _ in range(steps):
         bench.refresh()
-        moments, rows = _moments(bench), _joined(tables)
-        assert moments.count == len(rows)
-        if rows:
-            cholesky = RegressionConfig(fivm_label="y", fivm_ridge=ridge)
-            found = train(moments, cholesky, FEATURES)
-            _check(found, rows, ridge)
-            descent = RegressionConfig(
-                fivm_label="y", fivm_ridge=ridge, fivm_solver="gradient_descent", fivm_tolerance=1e-12,
-                fivm_max_iterations=100_000,
-            )  # fmt: skip
-            slow = train(moments, descent, FEATURES, before=before)
-            assert np.abs(_predicted(slow, rows) - _predicted(found, rows)).max() < 1e-4
-            before = slow.coefficients
-            (told,) = (p for p in all_pairs(moments, ["kind", "color"]) if p.variable != p.other)
-            assert told.nats == pytest.approx(_information(rows, 3, 4), abs=1e-12)
-        for name, own in tables.items():
-            gone = draw.sample(own, min(len(own), draw.randint(0, 3)))
-            bench.exchange(name, own, [_row(draw, name) for _ in range(draw.randint(0, 3))], gone)
+        _learned(_moments(bench), _joined(tables, schema), schema, before)
+        for name, rows in tables.items():
+            bench.exchange(name, rows, *_changes(draw, rows, name))
     bench.engine.close()
 
 
@@ -150,6 +215,44 @@ def test_they_are_as_if_trained_on_the_joined_rows(seed: int) -> None:
 def test_at_length(chunk: int) -> None:
     for seed in range(1000 + chunk * 50, 1050 + chunk * 50):
         _stream(seed, 4)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("chunk", range(4))
+def test_on_spark(chunk: int, spark: SparkSession) -> None:
+    for seed in range(5 * chunk, 5 * chunk + 5):
+        draw = random.Random(seed)
+        schema, place = Schema.random(draw), f"trained_{seed}"
+        created = "; ".join(
+            f"create table {name} ({columns}) FEED" for name, columns in schema.tables.items()
+        )
+        bench = SparkBench.create(spark, place, created, schema.sql, {"fivm_strategy": schema.strategy})
+        tables: dict[str, list[Row]] = {name: [] for name in schema.tables}
+        before: dict[Term, float] = {}
+        for step in range(3):
+            for name, rows in tables.items():
+                come, gone = _changes(draw, rows, name)
+                come += [_row(draw, name) for _ in range(0 if step else 8)]
+                tables[name] = _changed_on_spark(bench, name, rows, come, gone)
+            bench.refresh()
+            ((shown,),) = bench.rows(f"select to_json(m) from {place}.m")
+            _learned(Moments.read(shown), _joined(tables, schema), schema, before)
+
+
+def _changed_on_spark(
+    bench: SparkBench, name: str, rows: list[Row], come: Sequence[Row], gone: Sequence[Row]
+) -> list[Row]:
+    """The rows of a table after a change, which is an INSERT OVERWRITE: Delta's change feed has what is different."""
+    left = list(rows)
+    for row in gone:
+        left.remove(row)
+    left += come
+    columns = bench.session.table(name).schema
+    values = [tuple(Decimal(v) if isinstance(v, int) and "decimal" in f.dataType.simpleString() else v
+                    for v, f in zip(row, columns.fields, strict=True)) for row in left]  # fmt: skip
+    bench.session.createDataFrame(values, columns).write.insertInto(name, overwrite=True)
+    return left
 
 
 # By hand

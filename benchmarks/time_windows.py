@@ -110,14 +110,19 @@ def main(
     measured: list[Measured] = []
     with tempfile.TemporaryDirectory() as directory:
         open_workbench = opener(engine, Path(directory))
+        known: dict[tuple[Case, str, str], Measured] = {}
         for case in _cases(lengths, days, rows):
             for call in ("max", "sum"):
                 for way in WAYS:
-                    click.echo(f"{case}: {call}, {way}", err=True)
-                    with closing(open_workbench()) as workbench:
-                        stream = _Stream(workbench, case, keys, call, Path(directory))
-                        measured.append(stream.follow(way, slides))
-                    click.echo(f"  {measured[-1].seconds:.3f} s", err=True)
+                    # The sweeps begin with the same case.
+                    same = replace(case, sweep=""), call, way
+                    if same not in known:
+                        click.echo(f"{case}: {call}, {way}", err=True)
+                        with closing(open_workbench()) as workbench:
+                            stream = _Stream(workbench, case, keys, call, Path(directory))
+                            known[same] = stream.follow(way, slides)
+                        click.echo(f"  {known[same].seconds:.3f} s", err=True)
+                    measured.append(replace(known[same], case=case))
         with closing(open_workbench()) as workbench:
             ending = [_ending(workbench, n, keys, Path(directory)) for n in lengths]
     _print(measured)
@@ -149,7 +154,7 @@ class _Stream:
         ]
 
     def follow(self, way: str, slides: int) -> Measured:
-        """Build the model in one way, and let so many minutes arrive."""
+        """Build the model in one way, and let so many minutes arrive, after one to warm up."""
         workbench, engine = self._workbench, self._workbench.engine
         history = [row for _ in range(round(self._case.days * 1440)) for row in self._minute()]
         workbench.load(STREAM, as_file(STREAM, history, self._directory / "history.parquet"))
@@ -159,16 +164,18 @@ class _Stream:
         build()
         read = written = 0
         seconds = 0.0
-        for _ in range(slides):
+        for number in range(slides + 1):
             rows = self._minute()
             workbench.change(STREAM, rows, ())
             workbench.recreate(BATCH, rows)
             engine.start_measuring("slide")
             started = time.perf_counter()
             touched, scanned = step()
-            seconds += time.perf_counter() - started
-            read += scanned if scanned is not None else engine.measured("slide").rows_read or 0
-            written += touched
+            took = time.perf_counter() - started
+            if number:
+                seconds += took
+                read += scanned if scanned is not None else engine.measured("slide").rows_read or 0
+                written += touched
         found = len(engine.query(differing()))
         return Measured(
             self._case, self._call, way, read // slides, written // slides, seconds / slides, found

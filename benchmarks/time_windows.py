@@ -123,8 +123,10 @@ def main(
                             known[same] = stream.follow(way, slides)
                         click.echo(f"  {known[same].seconds:.3f} s", err=True)
                     measured.append(replace(known[same], case=case))
-        with closing(open_workbench()) as workbench:
-            ending = [_ending(workbench, n, keys, Path(directory)) for n in lengths]
+        ending = []
+        for length in lengths:
+            with closing(open_workbench()) as workbench:
+                ending.append(_ending(workbench, length, keys, Path(directory)))
     _print(measured)
     _print_ending(ending)
     if images is not None:

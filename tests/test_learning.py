@@ -176,6 +176,49 @@ def test_categories_are_those_of_the_joined_rows(seed: int) -> None:
             bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
 
 
+MANY = """
+select e.g, fivm_covariance(f.x, fivm_weight(f.w), fivm_categorical(d.y as kind), fivm_categorical(l.k as colour),
+                            fivm_categorical(l.z as size), fivm_categorical(f.l)) as m
+from f join d on f.k = d.k, (select l as k, z, l from e) as l join e on l.l = e.l where f.l = e.l group by e.g
+"""
+
+
+@pytest.mark.parametrize("strategy", ["factorized", "auto", "first_order"])
+@pytest.mark.parametrize("seed", range(2))
+def test_many_categories_of_several_relations(seed: int, strategy: str) -> None:
+    """Rows are there once for each set of their categories before they are joined. One column is of a subquery."""
+    draw = random.Random(seed)
+    tables = {name: [_rows(draw, name) for _ in range(5)] for name in SCHEMA}
+    own = {n: (SCHEMA[n], list(rows)) for n, rows in tables.items()}
+    bench = Bench.of(MANY, own, {"fivm_strategy": strategy})
+    for _ in range(4):
+        bench.refresh()
+        found = bench.engine.query("select * from analytics.m")
+        assert {g: {tuple(c.values())[:4]: c["value"] for c in m[4]} for g, m in found} == _many_cells(tables)
+        for name, rows in tables.items():
+            gone = draw.sample(rows, min(len(rows), draw.randint(0, 3)))
+            bench.exchange(name, rows, [_rows(draw, name) for _ in range(draw.randint(0, 3))], gone)
+
+
+def _many_cells(tables: Mapping[str, Sequence[Row]]) -> dict[Any, dict[tuple[str, str, str, str], int]]:
+    found: dict[Any, dict[tuple[str, str, str, str], int]] = {}
+    for k, j, x, w in tables["f"]:
+        for dk, y in tables["d"]:
+            for colour, z, _ in tables["e"]:
+                for el, _, g in tables["e"]:
+                    if k is None or j is None or k != dk or j != el or colour != el:
+                        continue
+                    cells = found.setdefault(g, {})
+                    if None in (y, x, w, z):
+                        continue
+                    chosen = {"kind": str(y), "colour": str(colour), "size": str(z), "l": str(j)}
+                    for one, other in combinations_with_replacement(chosen.items(), 2):
+                        cells[(*one, *other)] = cells.get((*one, *other), 0) + w
+                    for one in chosen.items():
+                        cells[(*one, "x", "")] = cells.get((*one, "x", ""), 0) + w * x
+    return found
+
+
 @pytest.mark.parametrize("number", [1, 4])
 def test_all_categories_share_one_aggregate(number: int) -> None:
     """One group-by over the join for the moments, and one for all categories and pairs of them."""

@@ -144,8 +144,10 @@ def read(value: Scalar, type_of: TypeOf, *, may_add: bool) -> Term | None:
     """
     if value.is_column:
         type_ = type_of(*value.columns)
-        is_ordered = type_.is_exact or type_.is_temporal or type_.is_string or type_ == BOOLEAN
-        return Term("value", type_, value=value) if is_ordered else None
+        is_plain = (
+            type_.is_integral or type_.is_decimal or type_.is_temporal or type_.is_string or type_ == BOOLEAN
+        )
+        return Term("value", type_, value=value) if is_plain and type_.is_exact else None
     return _read(value.ast(), type_of, may_add=may_add)
 
 

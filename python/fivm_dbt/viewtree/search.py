@@ -34,7 +34,7 @@ def find_order(
     dependencies: Collection[FunctionalDependency] = (),
     *,
     is_free_top: bool = False,
-    numbers: Callable[[Sequence[str]], int] = len,
+    numbers: Callable[[Sequence[str]], int] = lambda _: 1,
 ) -> VariableOrder:
     """The order to build a view tree on, for changes of the relations ``updatable``.
 

@@ -5,9 +5,8 @@
 What counts once however often it is there can be added up at any height, as sums in a ring are. But there is no
 inverse, so that a deletion has its group computed anew: of ``b`` by ``k``, and then of what that meets. The rows of a
 group are those of one relation joined with groups of the others, where the join has all of their pairs. What is added
-up, and how it is put together, is :mod:`fivm_dbt.rings.extremes`. (F-IVM article, section 2; Example 8 of Yannakakis'
-algorithm in the same terms. The field calls it eager aggregation: Yan and Larson, Eager aggregation and lazy
-aggregation, 1995.)
+up, and how it is put together, is :mod:`fivm_dbt.rings.extremes`. (F-IVM article, Definition 1. The field calls it
+eager aggregation: Yan and Larson, Eager aggregation and lazy aggregation, 1995.)
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from fivm_dbt.catalog import Catalog
+from fivm_dbt.catalog import Catalog, SparkType
 from fivm_dbt.functions.of_parts import of_itself
 from fivm_dbt.ir.aggregate import Aggregate, AggregateCall
 from fivm_dbt.ir.build import aggregate
@@ -59,7 +58,8 @@ class _Nesting:
         if len(scans) < len(factors) or any(len(p.tables) > 2 for p in predicates):
             return node
         below = _tree(scans, predicates, node.keys)
-        return node if below is None else _Nested.of(self, node, scans, predicates, below).aggregate()
+        named = {scan.alias: scan for scan in scans}
+        return node if below is None else _Nested(self, node, named, predicates, below).aggregate()
 
     def fresh(self, alias: str) -> str:
         new = unique_name(alias, self.names)
@@ -111,16 +111,6 @@ class _Nested:
     predicates: tuple[Scalar, ...]
     below: Mapping[str, Sequence[str]]
 
-    @staticmethod
-    def of(
-        nesting: _Nesting,
-        node: Aggregate,
-        scans: Sequence[Scan],
-        predicates: tuple[Scalar, ...],
-        below: Mapping[str, Sequence[str]],
-    ) -> _Nested:
-        return _Nested(nesting, node, {scan.alias: scan for scan in scans}, predicates, below)
-
     def aggregate(self) -> Node:
         """The aggregate over what is added up below it; itself where nothing is gained."""
         top = next(iter(self.below))
@@ -146,6 +136,10 @@ class _Nested:
         )
 
     @cached_property
+    def types(self) -> dict[ColumnId, SparkType]:
+        return {f.id: f.type for scan in self.scans.values() for f in scan.fields}
+
+    @cached_property
     def terms(self) -> tuple[Term | None, ...]:
         """What each call is the least or greatest value of, None of one that is not taken apart."""
         return tuple(self._term(call) for call in self.of_join.calls)
@@ -155,8 +149,7 @@ class _Nested:
         if _end(call) is None:
             return None
         (argument,) = Call.of(call.written).arguments
-        types = {f.id: f.type for scan in self.scans.values() for f in scan.fields}
-        term = read(argument, types.__getitem__, may_add=self.nesting.may_add)
+        term = read(argument, self.types.__getitem__, may_add=self.nesting.may_add)
         if term is None:
             return None
         subtrees = [self._subtree(alias) for alias in self.below]
@@ -190,7 +183,6 @@ class _Nested:
         if self._are_single(asked, tables):
             return None
         name = self.nesting.fresh(f"{alias}_extremes")
-        types = {f.id: f.type for scan in self.scans.values() for f in scan.fields}
         used: set[str] = set()
         keys, meaning = [], {}
         for table, column in asked:
@@ -198,7 +190,7 @@ class _Nested:
             used.add(key.lower())
             value = Scalar.column(table, column)
             shown = value.substitute(rows.meaning.get)
-            keys.append(Item(key, shown, types[table, column]))
+            keys.append(Item(key, shown, self.types[table, column]))
             meaning[table, column] = Scalar.column(name, key)
         calls: dict[tuple[str, Scalar], AggregateCall] = {}
         extents = []
@@ -262,7 +254,7 @@ class _Nested:
 
     def _are_single(self, asked: Collection[ColumnId], tables: frozenset[str]) -> bool:
         """Whether groups of some relations by the ``asked`` columns are single rows, or as good as these."""
-        every = {field.id for alias in tables for field in self.scans[alias].fields}
+        every = {column for column in self.types if column[0] in tables}
         if every <= set(asked) and not every <= set(self._linked(tables)):
             return True
         known = {(table, column.lower()) for table, column in asked}

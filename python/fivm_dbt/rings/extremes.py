@@ -7,8 +7,8 @@ that join by what the query computes of them: ``x + y``, ``x × y``, ``p AND q``
 
 over all pairs of rows that join by one key: an expression in which each relation stands once is extreme where each of
 its relations is. So (max, +), (min, +), (max, ×) and (or, and) are read off the least and greatest values of relations,
-and no list of pairs is needed. (F-IVM article, section 2: a view tree works over any semiring; without an inverse there
-are no deletes, and a group that has lost a row is computed anew.)
+and no list of pairs is needed. Without an inverse a group that has lost a row is computed anew. (F-IVM article,
+Definition 1 and Example 1: semirings.)
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.catalog.types import BOOLEAN, product_digits, sum_digits
 from fivm_dbt.ir.scalar import ColumnId, Scalar, as_type, grouped
 from fivm_dbt.ir.total import is_total
-from fivm_dbt.rings.split import exact_type
+from fivm_dbt.rings.split import as_decimal, exact_decimal, exact_type
 
 _PART, _EXTENT = "part", "extent"
-MOST_DIGITS = 38
 MOST_CORNERS = 16
 """Least and greatest values of more than four relations at once are too much to write down."""
 
@@ -179,8 +178,7 @@ def _number(node: exp.Expr, type_of: TypeOf, *, may_add: bool) -> Term | None:
         return None
     if term.value is None or term.type.is_decimal:
         return term
-    number = term.value.as_number
-    to = SparkType.decimal(term.type.precision if number is None else len(str(abs(number))), 0)
+    to = as_decimal(term.type, term.value.ast())
     return replace(term, type=to, value=Scalar(as_type(term.value.ast(), to.text)))
 
 
@@ -206,10 +204,10 @@ def _type_of_chain(operator: str, parts: Sequence[Term]) -> SparkType | None:
     type_ = parts[0].type
     for part in parts[1:]:
         assert digits is not None
-        precision, scale = digits(type_, part.type)
-        if precision > MOST_DIGITS:
+        wider = exact_decimal(digits, type_, part.type)
+        if wider is None:
             return None
-        type_ = SparkType.decimal(precision, scale)
+        type_ = wider
     return type_
 
 

@@ -238,13 +238,19 @@ def _result(node: exp.Binary, left: SparkType, right: SparkType) -> SparkType | 
     """The type of ``+ − ×`` where it has room for every digit, or wraps around at 64 bits."""
     if left.is_integral and right.is_integral:
         return BIGINT if BIGINT in (left, right) else None
-    one, other = _as_decimal(left, node.left), _as_decimal(right, node.right)
     digits = product_digits if isinstance(node, exp.Mul) else sum_digits
+    return exact_decimal(digits, as_decimal(left, node.left), as_decimal(right, node.right))
+
+
+def exact_decimal(
+    digits: Callable[[SparkType, SparkType], tuple[int, int]], one: SparkType, other: SparkType
+) -> SparkType | None:
+    """The type of a sum or product of decimals that has room for every digit."""
     precision, scale = digits(one, other)
     return SparkType.decimal(precision, scale) if precision <= 38 else None
 
 
-def _as_decimal(type_: SparkType, node: exp.Expr) -> SparkType:
+def as_decimal(type_: SparkType, node: exp.Expr) -> SparkType:
     """A literal has as many digits as it shows, a column those of its type."""
     number = Scalar(node.copy()).as_number
     if type_.is_decimal:

@@ -26,6 +26,7 @@ from fivm_dbt.sql.typing import known_type
 _LARGEST = "1E100"
 """Of doubles beyond it, of NaN and of the infinities, no product could be taken away again."""
 _MOST_DIGITS = 38
+_MARKERS = (CATEGORICAL, WEIGHT, PRESENT, DEGREE)
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ def with_named_variables(query: exp.Query) -> exp.Query:
     for node in query.find_all(exp.Anonymous):
         name = function_name(node)
         is_inside = node.parent is not None and is_covariance(node.parent)
-        if name in (CATEGORICAL, WEIGHT, PRESENT, DEGREE) and not is_inside:
+        if name in _MARKERS and not is_inside:
             raise unsupported(node, f"{name} outside of {COVARIANCE}", f"write it inside of {COVARIANCE}")
-        if name in (CATEGORICAL, WEIGHT, PRESENT, DEGREE) and len(node.expressions) != 1:
+        if name in _MARKERS and len(node.expressions) != 1:
             raise unsupported(node, f"{name} takes one value", f"write {name}(x)")
         if name == COVARIANCE:
             _name_variables(node)

@@ -70,19 +70,16 @@ class Block:
 
     def numbers_of(self, names: Collection[str]) -> int:
         """How many numbers the payload of a view of these relations has."""
-        places = frozenset(self.names.index(name) for name in names)
-        found = {tuple(n for n, of in product if of <= places) for product in self._numbered}
-        return len(found - {()})
+        relations = frozenset(self.names.index(name) for name in names)
+        if relations not in self._counted:
+            found = {self.within(product, relations) for product in self.products}
+            self._counted[relations] = len(found - {()})
+        return self._counted[relations]
 
     @cached_property
-    def _numbered(self) -> list[list[tuple[int, frozenset[int]]]]:
-        """Of each product the factors by numbers, each with the relations that compute it."""
-        number: dict[Typed, tuple[int, frozenset[int]]] = {}
-        for product in self.products:
-            for factor in product.factors:
-                if factor not in number:
-                    number[factor] = len(number), self.relations_of(factor[0])
-        return [[number[f] for f in p.factors if number[f][1]] for p in self.products]
+    def _counted(self) -> dict[frozenset[int], int]:
+        """What :meth:`numbers_of` has found: a search asks for the same relations many times."""
+        return {}
 
     @cached_property
     def products(self) -> tuple[Product, ...]:

@@ -298,6 +298,7 @@ def test_an_order_has_the_many_numbers_near_the_root() -> None:
     plan = _plan(RETAILER, RETAILER_JOIN, 39)
     below = [_numbers(view.state) for view in plan.views if view is not plan.top]
     assert max(below) == _entries(24) == 325, "of all relations but census"
+    assert len(plan.views) == 9
 
 
 HOUSING = {

@@ -293,6 +293,20 @@ def test_a_total_that_asks_for_its_set_has_no_view_tree() -> None:
     assert not plan_of(f"select r.ck, sum(r.ok * r.copy) as s from {grouped}").view_trees
 
 
+def test_a_generator_of_few_columns_is_above_the_view_tree() -> None:
+    """The tree is that of a GROUP BY of what the generator reads. Rows of a generator of arrays are not moved."""
+    joined = "select l.ok, explode({0}) as word from l join o on l.ok = o.ok join c on o.ck = c.ck"
+    grouped = f"select word, sum(ok) as s from ({joined}) group by word"
+    plan = plan_of(grouped.format("split(c.seg, ' ')"))
+    single = plan_of(
+        "select c.seg, sum(l.ok) as s from l join o on l.ok = o.ok join c on o.ck = c.ck group by 1"
+    )
+    assert [v.reason for v in plan.views[:-1]] == [v.reason for v in single.views[:-1]]
+    arrays = "create table d (k int, a array<string>); create table e (k int, x int);"
+    words = "select w, sum(x) as s from (select e.x, explode(d.a) as w from d join e on d.k = e.k) group by w"
+    assert not _planned(arrays + words).view_trees
+
+
 def _by_month(group: str) -> str:
     return (
         f"select trunc(l.day, 'MM') as month, n.name, sum(l.price) as revenue, count(*) as n from l "

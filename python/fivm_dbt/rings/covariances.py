@@ -205,7 +205,7 @@ def moments(
     ((count,), *others) = by_degree
     fields = {
         "count": as_type(count.ast(), of_count.text),
-        "variables": exp.Array(expressions=[exp.Literal.string(name) for name in names]),
+        "variables": _list_of(names),
     }
     for name, own, type_ in zip(_names_of(degree), others, shown, strict=True):
         fields[name] = _array(own, type_)
@@ -216,6 +216,11 @@ def moments(
 def _names_of(degree: int) -> list[str]:
     """What the values of each degree are called, from sums on."""
     return ["sums", "products", *(f"degree_{d}" for d in range(3, degree + 1))][:degree]
+
+
+def _list_of(names: Sequence[str]) -> exp.Expr:
+    listed = exp.Array(expressions=[exp.Literal.string(name) for name in names])
+    return listed if names else as_type(listed, "array<string>")
 
 
 def _array(values: Sequence[Scalar], type_: SparkType) -> exp.Expr:

@@ -5,20 +5,24 @@
     select a.g, struct(a.m.count, ..., c.cells) as m
     from (select g, fivm_covariance(x, fivm_present(k), fivm_present(l)) as m ... group by g) a
     left join (select g, sort_array(collect_list(cell)) as cells
-               from (select g, explode(case when <k alone> then array(<its count, its sum of x>) ... end) as cell
+               from (select g, explode(case when k is not null then array(<its count, its sum of x>) ... end) as cell
                      from (select g, k, l, count(*), fivm_covariance(x, fivm_degree(1)) ...
-                           group by grouping sets ((g, k), (g, l), (g, k, l))))
+                           group by grouping sets ((g, k), (g, l)))
+                     union all
+                     select g, <cell of the pair>
+                     from (select g, pair, count(*) from (select g, explode(array(<k and l>)) as pair ...)
+                           group by g, pair))
                group by g) c on a.g <=> c.g
 
-It is what is maintained and recomputed. The sums by category add up. The list of a group that has changed is made
-anew of them. A category whose count is zero has no group, and so no cell.
+It is what is maintained and recomputed. Counts and sums by category add up. The list of a group that has changed is
+made anew of them. A category whose count is zero has no group, and so no cell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import partial, reduce
 
 from sqlglot import exp
 
@@ -41,9 +45,10 @@ from fivm_dbt.sql.named_arguments import with_arguments_in_order
 from fivm_dbt.sql.parse import parse, unsupported
 
 _MOMENTS, _CELLS = "a", "c"
-_KEY, _CATEGORY, _CELL, _TOTALS = "fivm_key", "fivm_category", "cell", "totals"
+_KEY, _CATEGORY, _PAIR, _CELL, _TOTALS = "fivm_key", "fivm_category", "fivm_pair", "cell", "totals"
 _SUMS = exp.Dot(this=exp.column(_TOTALS), expression=identifier("sums"))
-_FIELDS = ("variable", "category", "other", "other_category", "value")
+_PAIR_FIELDS = ("variable", "category", "other", "other_category")
+_FIELDS = (*_PAIR_FIELDS, "value")
 _OTHER_CLAUSES = ("distinct", "qualify", "windows", "limit", "offset", "with_")
 
 
@@ -159,69 +164,111 @@ class _Written:
 
     def _cells(self) -> exp.Select:
         """All cells of a group, in order."""
-        blocks = [
-            exp.If(this=self._is_block(block), true=exp.Array(expressions=list(self._cells_of(block))))
-            for block in self._blocks
-        ]
-        exploded = exp.Explode(this=exp.Case(ifs=blocks))
-        each = exp.select(*self._key_names, exp.alias_(exploded, _CELL))
-        rows = each.from_(self._by_block().subquery("by_category"))
+        every = reduce(partial(exp.union, distinct=False), self._branches())
         collected = exp.Anonymous(this="COLLECT_LIST", expressions=[exp.column(_CELL)])
         listed = exp.Anonymous(this="SORT_ARRAY", expressions=[collected])
-        query = exp.select(*self._key_names, exp.alias_(listed, "cells")).from_(rows.subquery("cells_of_all"))
+        query = exp.select(*self._key_names, exp.alias_(listed, "cells")).from_(
+            every.subquery("cells_of_all")
+        )
         return query.group_by(*self._key_names) if self._key_names else query
 
+    def _branches(self) -> Iterator[exp.Query]:
+        """The cells of categories, with the sums by them, and those of pairs. Without sums all are pairs."""
+        if self._number:
+            yield self._cells_by_category()
+        if len(self.covariance.categories) > 1 or not self._number:
+            yield self._cells_by_pair()
+
+    def _cells_by_category(self) -> exp.Select:
+        """Of a category its count, as of a pair with itself, and the sum of each continuous variable."""
+        categories = self._category_columns
+        blocks = [
+            exp.If(
+                this=exp.Not(this=exp.Is(this=categories[n].copy(), expression=exp.Null())),
+                true=exp.Array(expressions=list(self._cells_of(n))),
+            )
+            for n in range(len(categories))
+        ]
+        exploded = exp.Explode(this=exp.Case(ifs=blocks))
+        sets = [exp.Tuple(expressions=[*self._key_names, c.copy()]) for c in categories]
+        query = exp.select(*self._key_names, *categories, self._counted.as_("n"), self._sums().as_(_TOTALS))
+        query.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
+        totals = query.from_(self._rows(self._number).subquery("rows_that_count"))
+        return exp.select(*self._key_names, exp.alias_(exploded, _CELL)).from_(totals.subquery("by_category"))
+
+    def _cells_of(self, number: int) -> Iterator[exp.Expr]:
+        name = exp.Literal.string(self.covariance.categories[number][0])
+        category = self._category_columns[number]
+        yield self._cell(name, category, name.copy(), category.copy(), exp.column("n"))
+        for place, variable in enumerate(self.covariance.names, start=1):
+            total = exp.Anonymous(this="ELEMENT_AT", expressions=[_SUMS.copy(), exp.Literal.number(place)])
+            none = exp.Literal.string("")
+            yield self._cell(name.copy(), category.copy(), exp.Literal.string(variable), none, total)
+
+    def _cells_by_pair(self) -> exp.Select:
+        """Of a pair of categories its count. Each row lists all pairs of its categories, which are then counted."""
+        pairs = exp.alias_(exp.Explode(this=self._pairs()), _PAIR)
+        rows = exp.select(*self._key_names, pairs, *(["w"] if self._weights else []))
+        rows = rows.from_(self._rows(0).subquery("rows_that_count"))
+        fields = {name: exp.Dot(this=exp.column(_PAIR), expression=identifier(name)) for name in _PAIR_FIELDS}
+        shown = [exp.alias_(field, name) for name, field in fields.items()]
+        query = exp.select(*self._key_names, *shown, self._counted.as_("n")).from_(rows.subquery("pairs"))
+        query = query.group_by(*self._key_names, *(field.copy() for field in fields.values()))
+        names = exp.Array(expressions=[exp.Literal.string(name) for name, _ in self.covariance.categories])
+        variable, other = (
+            exp.Anonymous(this="ELEMENT_AT", expressions=[names.copy(), exp.column(number)])
+            for number in ("variable", "other")
+        )
+        cell = self._cell(
+            variable, exp.column("category"), other, exp.column("other_category"), exp.column("n")
+        )
+        return exp.select(*self._key_names, exp.alias_(cell, _CELL)).from_(query.subquery("by_pair"))
+
+    def _pairs(self) -> exp.Expr:
+        """All pairs of the categories of a row, by the numbers of their variables, also with itself without sums.
+
+        It is made by lambdas: the code of a long list has no room in a method of Java.
+        """
+        numbered = (
+            _struct({"n": exp.Literal.number(n), "category": column})
+            for n, column in enumerate(self._category_columns, start=1)
+        )
+        listed = exp.Array(expressions=list(numbered))
+
+        def field(of: str, name: str) -> exp.Expr:
+            return exp.Dot(this=identifier(of), expression=identifier(name))
+
+        values = (field("x", "n"), field("x", "category"), field("y", "n"), field("y", "category"))
+        pair = exp.Lambda(
+            this=_struct(dict(zip(_PAIR_FIELDS, values, strict=True))), expressions=[identifier("y")]
+        )
+        start = field("x", "n")
+        if self._number:
+            start = exp.Add(this=start, expression=exp.Literal.number(1))
+        number = exp.Literal.number(len(self.covariance.categories))
+        others = exp.ArraySlice(this=listed.copy(), start=start, end=number, is_length=True)
+        of_one = exp.Lambda(this=exp.Transform(this=others, expression=pair), expressions=[identifier("x")])
+        return exp.Flatten(this=exp.Transform(this=listed, expression=of_one))
+
     @property
-    def _blocks(self) -> list[tuple[int, ...]]:
-        """What is counted together: each categorical variable, and each pair."""
-        numbers = range(len(self.covariance.categories))
-        return [*((number,) for number in numbers), *combinations(numbers, 2)]
+    def _category_columns(self) -> list[exp.Column]:
+        return [exp.column(f"{_CATEGORY}_{n + 1}") for n in range(len(self.covariance.categories))]
 
-    def _is_block(self, block: tuple[int, ...]) -> exp.Expr:
-        """Whether a group is by these categories alone: no category is NULL but where it is not grouped by."""
-        conditions = []
-        for number in range(len(self.covariance.categories)):
-            is_null = exp.Is(this=exp.column(f"{_CATEGORY}_{number + 1}"), expression=exp.Null())
-            conditions.append(exp.Not(this=is_null) if number in block else is_null)
-        return exp.and_(*conditions)
+    @property
+    def _counted(self) -> exp.Expr:
+        """How many rows, or the sum of their weights."""
+        return exp.Sum(this=exp.column("w")) if self._weights else exp.Count(this=exp.Star())
 
-    def _cells_of(self, block: tuple[int, ...]) -> Iterator[exp.Expr]:
-        """Of a pair its count. Of one its count, as of a pair with itself, and the sum of each continuous variable."""
-        names = [name for name, _ in self.covariance.categories]
-        first, last = block[0], block[-1]
-        yield self._cell(
-            first, exp.Literal.string(names[last]), exp.column(f"{_CATEGORY}_{last + 1}"), exp.column("n")
-        )
-        if len(block) == 1:
-            for number, variable in enumerate(self.covariance.names, start=1):
-                none = exp.Literal.string("")
-                total = exp.Anonymous(
-                    this="ELEMENT_AT", expressions=[_SUMS.copy(), exp.Literal.number(number)]
-                )
-                yield self._cell(first, exp.Literal.string(variable), none, total)
+    @property
+    def _weights(self) -> list[tuple[exp.Expr, SparkType]]:
+        weight = self.covariance.weight
+        return [] if weight is None else [(weight, self.found.types[-1])]
 
-    def _cell(self, category: int, other: exp.Expr, other_category: exp.Expr, value: exp.Expr) -> exp.Expr:
-        values = (
-            exp.Literal.string(self.covariance.categories[category][0]),
-            exp.column(f"{_CATEGORY}_{category + 1}"),
-            other,
-            other_category,
-            as_type(value, self._value_type.text),
-        )
+    def _cell(
+        self, name: exp.Expr, category: exp.Expr, other: exp.Expr, other_category: exp.Expr, value: exp.Expr
+    ) -> exp.Expr:
+        values = (name, category, other, other_category, as_type(value, self._value_type.text))
         return _struct(dict(zip(_FIELDS, values, strict=True)))
-
-    def _by_block(self) -> exp.Select:
-        """Counts and sums by the keys and the categories of each block, over one pass."""
-        categories = [exp.column(f"{_CATEGORY}_{n + 1}") for n in range(len(self.covariance.categories))]
-        sets = [exp.Tuple(expressions=[*self._key_names, *(categories[n] for n in b)]) for b in self._blocks]
-        sums = [self._sums().as_(_TOTALS)] if self._number else []
-        counted = (
-            exp.Count(this=exp.Star()) if self.covariance.weight is None else exp.Sum(this=exp.column("w"))
-        )
-        query = exp.select(*self._key_names, *categories, counted.as_("n"), *sums)
-        grouped = exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)])
-        query.set("group", grouped)
-        return query.from_(self._rows().subquery("rows_that_count"))
 
     def _sums(self) -> exp.Expr:
         """The sum of each continuous variable, as those of a covariance that has no products."""
@@ -229,17 +276,15 @@ class _Written:
         degree = exp.Anonymous(this=DEGREE, expressions=[exp.Literal.number(1)])
         return exp.Anonymous(this=COVARIANCE, expressions=[*variables, degree])
 
-    def _rows(self) -> exp.Select:
-        """The rows that count: keys, categories as strings, what is added up, and the weight."""
+    def _rows(self, variables: int) -> exp.Select:
+        """The rows that count: keys, categories as strings, what is added up of so many variables, and the weight."""
         shown = dict(zip((k.name for k in self._key_names), (k.copy() for k in self.found.keys), strict=True))
         for number, (_, category) in enumerate(self.covariance.categories, start=1):
             shown[f"{_CATEGORY}_{number}"] = as_type(category.copy(), "string")
-        weight = self.covariance.weight
-        weights = [] if weight is None else [(weight, self.found.types[-1])]
-        for number, variable in enumerate(self.covariance.variables):
-            shown[f"s_{number + 1}"] = product([(variable, self.found.types[number]), *weights])
-        if weights:
-            shown["w"] = product(weights)
+        for number, variable in enumerate(self.covariance.variables[:variables]):
+            shown[f"s_{number + 1}"] = product([(variable, self.found.types[number]), *self._weights])
+        if self._weights:
+            shown["w"] = product(self._weights)
         query = exp.select(*(exp.alias_(value, name) for name, value in shown.items()))
         for clause in ("from_", "joins", "laterals", "where"):
             part = self.node.args.get(clause)

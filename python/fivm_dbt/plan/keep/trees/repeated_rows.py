@@ -1,8 +1,8 @@
-"""An aggregate over rows that are repeated alike, as ROLLUP has them, gets the views of one over each row once.
+"""An aggregate over repeated rows gets the views of one over each row once.
 
-``γ_K(ε(R1 ⋈ … ⋈ Rn)) = γ_K(ε(V1 ⋈ … ⋈ Vm))`` where ε makes the same copies of every row, whatever is in it. The
-views are those of ``γ_P(R1 ⋈ … ⋈ Rn)``, P being the parts of the keys K that rows have. Copies add up like the rows
-that they are of, so they can be made last.
+``γ_K(ε(R1 ⋈ … ⋈ Rn)) = γ_K(ε(V1 ⋈ … ⋈ Vm))`` where ε makes copies of a row by few columns of it, or by none, as ROLLUP
+does. The views are those of ``γ_P(R1 ⋈ … ⋈ Rn)``, P being these columns and the parts of the keys K that
+rows have. Copies add up like the rows that they are of, so they can be made last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fivm_dbt.ir.scalar import Scalar, replaced
 
 @dataclass(frozen=True)
 class RepeatedRows:
-    """An aggregate over a generator that reads no column. ``parts`` are what its keys need of a row, with types."""
+    """An aggregate over a generator. ``parts`` are what its keys and the generator need of a row, with types."""
 
     aggregate: Aggregate
     copies: Explode
@@ -27,16 +27,21 @@ class RepeatedRows:
 
     @staticmethod
     def of(node: Aggregate) -> RepeatedRows | None:
-        """``node`` as such an aggregate; None where it is none, or where a call asks which copy a row is."""
+        """``node`` as such an aggregate; None where it is none, or where a call asks which copy a row is.
+
+        A generator that reads arrays is left alone: there are as many of them as rows.
+        """
         copies = node.input
         if not isinstance(copies, Explode):
             return None
-        if copies.outer or copies.generator.columns or clock_kinds(copies.generator):
+        if copies.outer or clock_kinds(copies.generator):
             return None
         rows = copies.input.ids
         if any(not s.columns <= rows for call in node.calls for s in call.scalars):
             return None
         types = {f.id: f.type for f in copies.input.fields}
+        if not all(_is_value(types[column]) for column in copies.generator.columns):
+            return None
         parts: dict[Scalar, SparkType] = {}
         for key in node.keys:
             value = _chosen(key.value, copies)
@@ -45,6 +50,7 @@ class RepeatedRows:
             else:
                 columns = sorted(key.value.columns & rows)
                 parts.update((Scalar.column(*column), types[column]) for column in columns)
+        parts.update((Scalar.column(*c), types[c]) for c in sorted(copies.generator.columns))
         return RepeatedRows(node, copies, tuple(parts.items())) if parts else None
 
     def once(self) -> Aggregate:
@@ -57,10 +63,14 @@ class RepeatedRows:
         known = {part: key.value for (part, _), key in zip(self.parts, result.keys, strict=True)}
         return replace(
             result,
-            input=replace(self.copies, input=result.input),
+            input=replace(self.copies, input=result.input, generator=replaced(self.copies.generator, known)),
             keys=tuple(Item(k.name, replaced(k.value, known), k.type) for k in self.aggregate.keys),
             is_global=self.aggregate.is_global,
         )
+
+
+def _is_value(type_: SparkType) -> bool:
+    return type_.is_exact and not type_.is_array and not type_.struct_fields
 
 
 def _chosen(key: Scalar, copies: Explode) -> Scalar | None:

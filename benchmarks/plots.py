@@ -54,7 +54,7 @@ class Group:
 
 def plot_groups(path: Path, labels: Sequence[str], groups: Sequence[Group], y: str) -> None:
     """Draw into a file, for each label, a bar of each group."""
-    figure, axes = _figure()
+    figure, axes = _figure(max(6.4, 0.8 * len(labels)))
     width = 0.8 / len(groups)
     for number, group in enumerate(groups):
         places = [n + (number - (len(groups) - 1) / 2) * width for n in range(len(labels))]
@@ -66,15 +66,15 @@ def plot_groups(path: Path, labels: Sequence[str], groups: Sequence[Group], y: s
     path.write_text(_finished(figure, axes, y, _DARK), encoding="utf-8")
 
 
-def _figure() -> tuple[Any, Any]:
-    """An empty figure, and its axes, of which the vertical one is logarithmic."""
+def _figure(width: float = 6.4) -> tuple[Any, Any]:
+    """An empty figure of so many inches, and its axes, of which the vertical one is logarithmic."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
     pyplot.rcParams.update({"svg.hashsalt": "fivm", "svg.fonttype": "none", "font.size": 10})
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.0))
+    figure, axes = pyplot.subplots(figsize=(width, 4.0))
     axes.set_yscale("log")
     return figure, axes
 

@@ -15,6 +15,7 @@ pass is what a way reads of its inputs and states. (F-IVM, sections 9.2 and 9.3.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +26,7 @@ from benchmarks.conclude import conclude
 from benchmarks.learning.data import Data
 from benchmarks.learning.kept import Kept, Measured
 from benchmarks.learning.report import draw, show, together
-from benchmarks.learning.shapes import KINDS, SHAPES
+from benchmarks.learning.shapes import KINDS, SHAPES, Shape
 from benchmarks.queries.command import ENGINES, opener
 
 
@@ -42,6 +43,13 @@ from benchmarks.queries.command import ENGINES, opener
 @click.option("--seed", default=1, show_default=True)
 @click.option("--engine", type=click.Choice(ENGINES), default="spark", show_default=True)
 @click.option("--report", type=click.Path(path_type=Path), help="Write the figures as JSON too.")
+@click.option(
+    "--from",
+    "reports",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Show and draw the figures of these reports, and measure nothing.",
+)
 @click.option("--images", type=click.Path(path_type=Path), help="Draw plots into a directory.")
 def main(
     shapes: tuple[str, ...],
@@ -52,24 +60,33 @@ def main(
     seed: int,
     engine: str,
     report: Path | None,
+    reports: tuple[Path, ...],
     images: Path | None,
 ) -> None:
     """Keep the moments of joins in several ways. Exits with 1 if they differ from a recompute."""
-    measured: list[Measured] = []
-    with tempfile.TemporaryDirectory() as directory:
-        open_workbench = opener(engine, Path(directory))
-        for name in shapes or SHAPES:
-            for kind in kinds or KINDS:
-                click.echo(f"{name}, {kind}", err=True)
-                data = Data(SHAPES[name], kind, scale, seed)
-                with closing(open_workbench()) as workbench:
-                    kept = Kept(workbench, SHAPES[name], kind, data, Path(directory))
-                    measured += kept.follow(batches, size)
-    measured = together(measured)
+    if reports:
+        measured = [Measured(**m) for known in reports for m in json.loads(known.read_text(encoding="utf-8"))]
+    else:
+        cases = [(SHAPES[name], kind) for name in shapes or SHAPES for kind in kinds or KINDS]
+        measured = together(_measured(cases, engine, scale, size, batches, seed))
     show(measured)
     if images is not None:
         draw(measured, images)
     conclude(measured, report)
+
+
+def _measured(
+    cases: list[tuple[Shape, str]], engine: str, scale: float, size: int, batches: int, seed: int
+) -> list[Measured]:
+    measured: list[Measured] = []
+    with tempfile.TemporaryDirectory() as directory:
+        open_workbench = opener(engine, Path(directory))
+        for shape, kind in cases:
+            click.echo(f"{shape.name}, {kind}", err=True)
+            data = Data(shape, kind, scale, seed)
+            with closing(open_workbench()) as workbench:
+                measured += Kept(workbench, shape, kind, data, Path(directory)).follow(batches, size)
+    return measured
 
 
 if __name__ == "__main__":

@@ -293,13 +293,18 @@ def _terms(matrix: Matrix, terms: Sequence[MatrixTerm], term: str) -> exp.Query:
 
 
 def _quotient(value: exp.Expr, divisor: exp.Expr, type_: SparkType, to: SparkType) -> exp.Expr:
-    """``value / divisor``, which is whole or of the same scale; 0 where there is nothing to divide, or by."""
-    safe = exp.Nullif(this=divisor, expression=exp.Literal.number(0))
+    """``value / divisor``, which is whole or of the same scale; 0 where there is nothing to divide, or by.
+
+    Spark's quotient of decimals has six digits behind the point at least. Where it has no room it is 0 too, and what
+    comes of it is no product of the delta.
+    """
     if type_.is_decimal:
         scale = 0 if to == BIGINT else to.scale
-        rounded = exp.Round(this=exp.Div(this=value, expression=safe), decimals=exp.Literal.number(scale))
+        quotient = exp.SafeDivide(this=value, expression=divisor)
+        rounded = exp.Round(this=quotient, decimals=exp.Literal.number(scale))
         whole: exp.Expr = exp.TryCast(this=rounded, to=exp.DataType.build(to.text, dialect="spark"))
     else:
+        safe = exp.Nullif(this=divisor, expression=exp.Literal.number(0))
         whole = exp.IntDiv(this=value, expression=safe)
     return exp.Coalesce(this=whole, expressions=[as_type(exp.Literal.number(0), to.text)])
 

@@ -38,12 +38,13 @@ class InputChange:
 class ModelRun:
     """One model in one `dbt run`; `seconds` is dbt's own measure, from compiling it to its last statement.
 
-    `reads` has the names of the models and sources that its text refers to.
+    `reads` has the names of the models and sources that its text refers to. `started` is a clock's time, in seconds.
     """
 
     model: str
     seconds: float
     action: str
+    started: float = 0.0
     reason: str | None = None
     inputs: tuple[InputChange, ...] = ()
     partitions: int = 0
@@ -124,6 +125,7 @@ def _model_run(result: Any) -> ModelRun:
         model=result.node.name,
         seconds=float(result.execution_time),
         action=said.get("action", "created"),
+        started=min((t.started_at.timestamp() for t in result.timing if t.started_at), default=0.0),
         reason=said.get("reason"),
         inputs=tuple(
             InputChange(bare(i["relation"]), i["capture"], int(i["inserted"]), int(i["deleted"]))

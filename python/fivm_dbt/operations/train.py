@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fivm_dbt.catalog import Column
 from fivm_dbt.engines.spark.engine import SparkEngine
@@ -16,9 +16,9 @@ from fivm_dbt.learning.training import KINDS
 from fivm_dbt.spark.trained import (
     LEARNED_FROM,
     SKIPPED,
+    TRAINED,
     coefficients_query,
     moments_query,
-    number_query,
     skipping,
     trained_table,
 )
@@ -43,7 +43,6 @@ class _Before:
     number: int = 0
     learned_from: str = ""
     skipped: int = 0
-    coefficients: Mapping[Key, Mapping[Term, float]] = field(default_factory=dict)
 
 
 def train_model(
@@ -77,10 +76,11 @@ def train_model(
     if before.learned_from == learned_from:
         return Trained("no change", 0, f"{relation}: no change")
     groups = groups_of(rows, shape)
-    found = [
-        (key, (*row, before.number + 1)) for key, row in of_kind.learn(groups, config, before.coefficients)
-    ]
-    written = trained_table(relation, shape.keys, columns, found, {LEARNED_FROM: learned_from})
+    is_continued = before.number > 0 and getattr(config, "fivm_solver", None) == "gradient_descent"
+    last = _coefficients(engine, relation, shape) if is_continued else {}
+    found = [(key, (*row, before.number + 1)) for key, row in of_kind.learn(groups, config, last)]
+    properties = {LEARNED_FROM: learned_from, TRAINED: str(before.number + 1)}
+    written = trained_table(relation, shape.keys, columns, found, properties)
     if make_way is not None:
         make_way()
     engine.run(written.sql(dialect="spark"))
@@ -94,20 +94,19 @@ def _left(engine: SparkEngine, relation: str, shape: Shape, columns: Mapping[str
     if described is None or described.is_view or not _is_of(described.columns, shape, columns):
         return _Before()
     properties = dict(described.properties)
-    ((number,),) = engine.query(number_query(relation, _NUMBER).sql(dialect="spark"))
-    coefficients: dict[Key, dict[Term, float]] = {}
-    if "coefficient" in columns:
-        for row in engine.query(coefficients_query(relation, shape.keys).sql(dialect="spark")):
-            *key, variable, category, value = row
-            texts = tuple(None if part is None else str(part) for part in key)
-            term = Term(str(variable), None if category is None else str(category))
-            coefficients.setdefault(texts, {})[term] = 0.0 if value is None else float(str(value))
-    return _Before(
-        0 if number is None else int(str(number)),
-        properties.get(LEARNED_FROM, ""),
-        int(properties.get(SKIPPED, "0")),
-        coefficients,
-    )
+    number, skipped = (int(properties.get(name, "0")) for name in (TRAINED, SKIPPED))
+    return _Before(number, properties.get(LEARNED_FROM, ""), skipped)
+
+
+def _coefficients(engine: SparkEngine, relation: str, shape: Shape) -> dict[Key, dict[Term, float]]:
+    """Where gradient descent goes on: by group the coefficients of the last training."""
+    found: dict[Key, dict[Term, float]] = {}
+    for row in engine.query(coefficients_query(relation, shape.keys).sql(dialect="spark")):
+        *key, variable, category, value = row
+        texts = tuple(None if part is None else str(part) for part in key)
+        term = Term(str(variable), None if category is None else str(category))
+        found.setdefault(texts, {})[term] = 0.0 if value is None else float(str(value))
+    return found
 
 
 def _is_of(found: Sequence[Column], shape: Shape, columns: Mapping[str, str]) -> bool:

@@ -18,6 +18,9 @@ Value = str | float | int | None
 LEARNED_FROM = "fivm.learned_from"
 """Property of a trained table: a digest of the moments and the configuration that it was trained from."""
 
+TRAINED = "fivm.trained"
+"""Property of a trained table: how often it has been trained, as its rows say too."""
+
 SKIPPED = "fivm.skipped"
 """Property of a trained table: how many runs since then have left it as it is."""
 
@@ -38,11 +41,6 @@ def coefficients_query(relation: str, keys: Sequence[Column]) -> exp.Select:
     shown = [exp.alias_(as_type(column_ast("", c.name), "string"), f"k{at}") for at, c in enumerate(keys)]
     learned = [exp.column(name) for name in ("variable", "category", "coefficient")]
     return exp.select(*shown, *learned).from_(table(relation))
-
-
-def number_query(relation: str, column: str) -> exp.Select:
-    """The number of the last training."""
-    return exp.select(exp.Max(this=exp.column(column))).from_(table(relation))
 
 
 def skipping(relation: str, runs: int) -> exp.Alter:

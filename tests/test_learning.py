@@ -220,14 +220,90 @@ def _many_cells(tables: Mapping[str, Sequence[Row]]) -> dict[Any, dict[tuple[str
 
 
 @pytest.mark.parametrize("number", [1, 4])
-def test_all_categories_share_one_aggregate(number: int) -> None:
-    """One group-by over the join for the moments, one for all categories, and one for all pairs of them."""
+@pytest.mark.parametrize(("weight", "trees"), [("", (1, 1)), (", fivm_weight(f.w)", (3, 4))])
+def test_all_categories_share_one_aggregate(number: int, weight: str, trees: tuple[int, int]) -> None:
+    """One GROUP BY over the join; with weights one for the moments, one for categories, and one for their pairs."""
     columns = ("f.k", "f.l", "d.y", "e.g")[:number]
     variables = ", ".join(f"fivm_categorical({column} as c{n})" for n, column in enumerate(columns))
-    joined = f"select fivm_covariance(f.x, {variables}) as m from f join d on f.k = d.k join e on f.l = e.l"
+    call = f"fivm_covariance(f.x, {variables}{weight})"
+    joined = f"select {call} as m from f join d on f.k = d.k join e on f.l = e.l"
     bench = Bench.of(joined, {n: (SCHEMA[n], []) for n in SCHEMA}, {"fivm_strategy": "factorized"})
-    trees = 3 if number == 1 else 4
-    assert len(bench.plan.view_trees) == trees, "of the moments, of categories, of pairs, and of their join"
+    assert len(bench.plan.view_trees) == trees[number > 1]
+
+
+FEW = """
+select e.g as place, fivm_covariance(f.x, d.y, fivm_categorical(e.z as size), fivm_categorical(f.l))
+                     filter (where f.x < 4) as m
+from f join d on f.k = d.k join e on f.l = e.l group by e.g
+"""
+
+
+@pytest.mark.parametrize("strategy", ["factorized", "auto", "first_order"])
+@pytest.mark.parametrize("is_global", [False, True])
+def test_few_numbers_are_one_aggregate(strategy: str, is_global: bool) -> None:
+    """Moments and cells of one GROUP BY: of groups without a row that counts, and of no rows at all, too."""
+    draw = random.Random(strategy)
+    sql = FEW.replace("e.g as place, ", "").replace("group by e.g", "") if is_global else FEW
+    tables = {name: [_rows(draw, name) for _ in range(5)] for name in SCHEMA}
+    bench = Bench.of(
+        sql, {n: (SCHEMA[n], list(rows)) for n, rows in tables.items()}, {"fivm_strategy": strategy}
+    )
+    for step in range(6):
+        bench.refresh()
+        found = bench.engine.query("select * from analytics.m")
+        assert {row[:-1]: _values(row[-1]) for row in found} == _few(tables, is_global=is_global)
+        for name, rows in tables.items():
+            gone = list(rows) if step == 3 else draw.sample(rows, min(len(rows), draw.randint(0, 3)))
+            bench.exchange(name, rows, [_rows(draw, name) for _ in range(0 if step == 3 else 3)], gone)
+
+
+def test_a_category_that_is_a_key_or_there_twice() -> None:
+    """Such calls are several aggregates, and have the same cells."""
+    tables = {"f": ("k int, s string, x int", [(1, "a", 2), (1, "b", 3), (2, "a", None), (2, None, 5)])}
+    for key, categories in (
+        ("s", "fivm_categorical(s)"),
+        ("k", "fivm_categorical(s), fivm_categorical(s as t)"),
+    ):
+        bench = Bench.of(f"select {key}, fivm_covariance(x, {categories}) as m from f group by {key}", tables)
+        bench.refresh()
+        bench.exchange("f", list(tables["f"][1]), [(1, "b", 4)], [(1, "a", 2)])
+        bench.refresh()
+        shown = {
+            k: {tuple(c.values()) for c in m[4]} for k, m in bench.engine.query("select * from analytics.m")
+        }
+        own = {("s", "b", "s", "b", 2), ("s", "b", "x", "", 7)}
+        assert shown["b" if key == "s" else 1] >= own
+        assert not shown[None if key == "s" else 2]
+
+
+def _values(struct: Any) -> tuple[Any, ...]:
+    count, _, sums, products, cells = struct
+    return count, *sums, *products, {tuple(c.values())[:4]: c["value"] for c in cells}
+
+
+def _few(tables: Mapping[str, Sequence[Row]], *, is_global: bool) -> dict[Row, tuple[Any, ...]]:
+    groups: dict[Row, list[tuple[Any, ...]]] = {(): []} if is_global else {}
+    for k, j, x, _ in tables["f"]:
+        for dk, y in tables["d"]:
+            for el, z, g in tables["e"]:
+                if k is None or j is None or k != dk or j != el:
+                    continue
+                rows = groups.setdefault(() if is_global else (g,), [])
+                if None not in (x, y, z) and int(str(x)) < 4:
+                    rows.append((x, y, ("size", str(z)), ("l", str(j))))
+    found = {}
+    for group, rows in groups.items():
+        cells: dict[tuple[str, str, str, str], Any] = {}
+        for x, y, size, place in rows:
+            for one, other in ((size, size), (place, place), (size, place)):
+                cells[(*one, *other)] = cells.get((*one, *other), 0) + 1
+            for one in (size, place):
+                for name, value in (("x", x), ("y", y)):
+                    cells[(*one, name, "")] = cells.get((*one, name, ""), 0) + value
+        sums = [sum(row[i] for row in rows) for i in range(2)]
+        products = [sum(row[i] * row[j] for row in rows) for i, j in ((0, 0), (0, 1), (1, 1))]
+        found[group] = (len(rows), *sums, *products, cells)
+    return found
 
 
 def test_many_categories_are_a_short_text() -> None:

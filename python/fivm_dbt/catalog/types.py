@@ -73,6 +73,15 @@ class SparkType:
         return self.is_groupable and re.search(r"\b(float|double)\b|collate", self.text) is None
 
     @property
+    def is_value(self) -> bool:
+        """Whether values are single ones that are the same where they are equal.
+
+        >>> SparkType.of("string").is_value, SparkType.of("double").is_value, SparkType.of("array<int>").is_value
+        (True, False, False)
+        """
+        return self.is_exact and not self.is_array and not self.struct_fields
+
+    @property
     def is_numeric(self) -> bool:
         return self.is_decimal or self.is_integral or self.is_floating
 

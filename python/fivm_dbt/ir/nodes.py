@@ -6,6 +6,7 @@ inner part can be merged into the SELECT around it. Relations are bags (section 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -174,6 +175,28 @@ class Explode(Node):
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.input.fields + tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    def parts_of(self, keys: Iterable[Scalar]) -> tuple[Scalar, ...] | None:
+        """What these values of a generated row, and the generator itself, need of the row that is repeated.
+
+        None where a row without copies is kept, and where the generator reads arrays: there are as many as rows.
+        """
+        types = {f.id: f.type for f in self.input.fields}
+        if self.outer or not all(types[column].is_value for column in self.generator.columns):
+            return None
+        parts: list[Scalar] = []
+        for key in keys:
+            chosen = self._chosen(key)
+            columns = sorted(key.columns & self.input.ids) if chosen is None else ()
+            parts += [Scalar.column(*c) for c in columns] if chosen is None else [chosen]
+        parts += [Scalar.column(*c) for c in sorted(self.generator.columns)]
+        return tuple(dict.fromkeys(parts))
+
+    def _chosen(self, key: Scalar) -> Scalar | None:
+        """What a key is in some copies of a row, if it is that or NULL, and otherwise depends on no copy."""
+        made = self.ids - self.input.ids
+        value = key if not key.columns & made else key.or_null
+        return value if value is not None and value.columns and not value.columns & made else None
 
     @property
     def described(self) -> str:

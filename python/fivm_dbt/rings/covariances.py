@@ -192,7 +192,7 @@ def moments_type(variables: Sequence[SparkType], weight: SparkType | None, degre
 
 def moments(
     names: Sequence[str], types: Sequence[SparkType], values: Sequence[Scalar], degree: int = 2
-) -> exp.Expr:
+) -> exp.Struct:
     """The struct of count, variables, sums and so on from the values of all monomials.
 
     ``types`` are those of all arguments, weights behind the variables.
@@ -211,6 +211,20 @@ def moments(
         fields[name] = _array(own, type_)
     named = (exp.PropertyEQ(this=exp.to_identifier(key), expression=part) for key, part in fields.items())
     return exp.Struct(expressions=list(named))
+
+
+def zero_moments(names: Sequence[str], types: Sequence[SparkType]) -> exp.Struct:
+    """The struct of moments of no rows."""
+    return moments(names, types, [Scalar.number(0)] * len(monomials(len(names), 2)))
+
+
+def is_moments(type_: SparkType) -> bool:
+    """Whether these are moments. No part of them is NULL.
+
+    >>> is_moments(moments_type([SparkType.of("int")], None)), is_moments(SparkType.of("struct<count:bigint>"))
+    (True, False)
+    """
+    return [name for name, _ in type_.struct_fields][:3] == ["count", "variables", "sums"]
 
 
 def _names_of(degree: int) -> list[str]:

@@ -23,6 +23,7 @@ from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.plan.model.view import View
 from fivm_dbt.rings.component import ROWS
 from fivm_dbt.spark.clock import at_time
+from fivm_dbt.spark.copies import select_by_copies
 from fivm_dbt.spark.near_changes import first_and_last
 from fivm_dbt.spark.panes import select_by_panes
 from fivm_dbt.spark.partition_text import partition_text
@@ -164,7 +165,8 @@ def _payload_query(
     state, reader = view.state, side_reader(plan, view, binding, by_parts=True)
     steps = [] if step is None else [exp.alias_(step.ast(), STEP)]
     branches = [
-        _branch(state, [*_branch_columns(state, t), *steps], at_time(t.node, binding), reader) for t in terms
+        _branch(state, t, [*_branch_columns(state, t), *steps], at_time(t.node, binding), reader)
+        for t in terms
     ]
     branches += [
         select_columns(_product_columns(state, product), product.node, reader)
@@ -185,9 +187,11 @@ def _payload_query(
     return query.having(any_moved(state, sums), copy=False)
 
 
-def _branch(state: StateTable, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
-    """What a term contributes: of rows in sliding windows the sums of panes."""
-    return select_by_panes(state, node, columns, reader) or select_columns(columns, node, reader)
+def _branch(state: StateTable, term: Term, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
+    """What a term contributes: of rows in sliding windows the sums of panes, of copies sums that are repeated."""
+    found = select_by_panes(state, node, columns, reader)
+    found = found or select_by_copies(state, term, node, columns, reader)
+    return found or select_columns(columns, node, reader)
 
 
 def _branch_columns(state: StateTable, term: Term) -> list[exp.Expr]:

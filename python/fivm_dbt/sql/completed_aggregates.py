@@ -10,7 +10,7 @@ from fivm_dbt.functions.function import Order
 from fivm_dbt.functions.lookup import order_of
 from fivm_dbt.ir.calls import function_name
 from fivm_dbt.sql.aggregates import AROUND_AGGREGATES, first_argument, is_sorted, names_its_ties
-from fivm_dbt.sql.categories import Categorical
+from fivm_dbt.sql.category_call import Categorical
 from fivm_dbt.sql.covariances import checked_types, is_covariance, read_covariance, text_of
 from fivm_dbt.sql.group_keys import group_keys
 from fivm_dbt.sql.parse import unsupported

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from fivm_dbt.ir.node import Field, Node
 from fivm_dbt.ir.places import notes
-from fivm_dbt.sql.categories import Categorical
+from fivm_dbt.sql.category_call import Categorical
 from fivm_dbt.sql.completed_aggregates import CompletedAggregates
 from fivm_dbt.sql.completed_windows import CompletedWindows
 from fivm_dbt.sql.edits import Edit, Text, edited

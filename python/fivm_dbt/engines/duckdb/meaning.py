@@ -26,6 +26,7 @@ from fivm_dbt.ir.clock import CLOCK_TYPES
 from fivm_dbt.ir.dialect import SparkText
 from fivm_dbt.ir.node import Node
 from fivm_dbt.ir.scalar import ColumnId, Scalar
+from fivm_dbt.rings.covariances import is_moments
 from fivm_dbt.sql.typing import static_type
 
 Types = Mapping[ColumnId, SparkType]
@@ -307,7 +308,7 @@ def _check_order(part: exp.Expr, by: exp.Expr, types: Types) -> None:
 
 def _check_whole(part: exp.Expr, type_: SparkType) -> None:
     """What is compared has no parts, which may be NULL."""
-    if type_.text.startswith(("array<", "struct<")) and type_.text != _WINDOW:
+    if type_.text.startswith(("array<", "struct<")) and type_.text != _WINDOW and not is_moments(type_):
         raise _refused(f"{_shown(part)}: in {type_} NULL comes last there")
 
 

@@ -34,24 +34,20 @@ class RepeatedRows:
         copies = node.input
         if not isinstance(copies, Explode):
             return None
-        if copies.outer or clock_kinds(copies.generator):
+        if clock_kinds(copies.generator):
             return None
-        rows = copies.input.ids
-        if any(not s.columns <= rows for call in node.calls for s in call.scalars):
+        if any(not s.columns <= copies.input.ids for call in node.calls for s in call.scalars):
             return None
-        types = {f.id: f.type for f in copies.input.fields}
-        if not all(_is_value(types[column]) for column in copies.generator.columns):
+        parts = copies.parts_of(key.value for key in node.keys)
+        if not parts:
             return None
-        parts: dict[Scalar, SparkType] = {}
-        for key in node.keys:
-            value = _chosen(key.value, copies)
-            if value is not None:
-                parts.setdefault(value, key.type)
-            else:
-                columns = sorted(key.value.columns & rows)
-                parts.update((Scalar.column(*column), types[column]) for column in columns)
-        parts.update((Scalar.column(*c), types[c]) for c in sorted(copies.generator.columns))
-        return RepeatedRows(node, copies, tuple(parts.items())) if parts else None
+        types = {f.scalar: f.type for f in copies.input.fields} | {
+            value: key.type
+            for key in node.keys
+            for value in (key.value, key.value.or_null)
+            if value is not None
+        }
+        return RepeatedRows(node, copies, tuple((part, types[part]) for part in parts))
 
     def once(self) -> Aggregate:
         """``γ_P`` over each row once."""
@@ -67,14 +63,3 @@ class RepeatedRows:
             keys=tuple(Item(k.name, replaced(k.value, known), k.type) for k in self.aggregate.keys),
             is_global=self.aggregate.is_global,
         )
-
-
-def _is_value(type_: SparkType) -> bool:
-    return type_.is_exact and not type_.is_array and not type_.struct_fields
-
-
-def _chosen(key: Scalar, copies: Explode) -> Scalar | None:
-    """What a key is in some copies of a row, if it is that or NULL, and otherwise depends on no copy."""
-    made = copies.ids - copies.input.ids
-    value = key if not key.columns & made else key.or_null
-    return value if value is not None and value.columns and not value.columns & made else None

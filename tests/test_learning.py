@@ -276,6 +276,16 @@ def test_a_category_that_is_a_key_or_there_twice() -> None:
         assert not shown[None if key == "s" else 2]
 
 
+@pytest.mark.parametrize("others", ["k + 1, ", "k + 1 as n, count(*), "])
+def test_columns_beside_categories_have_names(others: str) -> None:
+    with pytest.raises(FivmError, match="a column without a name") as error:
+        plan_of(
+            f"select {others}fivm_covariance(x, fivm_categorical(s)) as m from f group by k + 1",
+            [relation("f", "k int, s string, x int")],
+        )
+    assert error.value.code.number == "FIVM105"
+
+
 def _values(struct: Any) -> tuple[Any, ...]:
     count, _, sums, products, cells = struct
     return count, *sums, *products, {tuple(c.values())[:4]: c["value"] for c in cells}

@@ -110,6 +110,7 @@ class Kept:
         wrong = {
             way: len(self._engine.query(difference_sql(p, self._engine))) for way, p in self._plans.items()
         }
+        kept = {way: self._rows_of(p) for way, p in self._plans.items()}
         for (relation, way), took in seconds.items():
             plan = self._plans.get(way)
             yield Measured(
@@ -122,7 +123,7 @@ class Kept:
                 views=0 if plan is None else len(plan.views),
                 statements=told[relation, way][0],
                 rows_read=told[relation, way][1],
-                state_rows=0 if plan is None else self._rows_of(plan),
+                state_rows=kept.get(way, 0),
                 differing=wrong.get(way, 0),
             )
 

@@ -16,7 +16,7 @@ from fivm_dbt.ir.scalar import Scalar, column_ast, identifier, replaced
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.rings.vectors import Vectors
-from fivm_dbt.spark.select import Reader, select_columns
+from fivm_dbt.spark.select import Reader, lateral, select_columns
 from fivm_dbt.spark.vectors import added_by_places
 
 _ROWS = "rows_to_repeat"
@@ -47,9 +47,5 @@ def select_by_copies(
     ]
     query = exp.select(*shown, *(column_ast(_ROWS, name) for name in state.payload_names))
     query = query.from_(added.subquery(_ROWS, copy=False), copy=False)
-    alias = exp.TableAlias(
-        this=identifier(node.alias), columns=[identifier(name) for name, _ in node.columns]
-    )
-    made = exp.Lateral(this=replaced(node.generator, known).ast(), view=True, alias=alias)
-    query.append("laterals", made)
+    query.append("laterals", lateral(node, replaced(node.generator, known)))
     return query

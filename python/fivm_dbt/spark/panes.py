@@ -13,7 +13,7 @@ from fivm_dbt.ir.scalar import Scalar, column_ast, identifier
 from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.state import StateTable
-from fivm_dbt.spark.select import Reader, select_columns
+from fivm_dbt.spark.select import Reader, lateral, select_columns
 from fivm_dbt.spark.vectors import added_by_places
 
 _PANE, _PANES = f"{PREFIX}pane", "panes"
@@ -47,10 +47,6 @@ def select_by_panes(
     starts = node.starts(Scalar.column(_PANES, _PANE))
     shown = [k if w else column_ast(_PANES, k.alias_or_name) for k, w in zip(keys, of_window, strict=True)]
     made = exp.select(*shown, *(column_ast(_PANES, name) for name in totals), copy=False)
-    alias = exp.TableAlias(
-        this=identifier(node.alias), columns=[identifier(name) for name, _ in node.columns]
-    )
-    view = exp.Lateral(this=starts.ast(), view=True, alias=alias)
     made = made.from_(panes.subquery(_PANES, copy=False), copy=False)
-    made.append("laterals", view)
+    made.append("laterals", lateral(node, starts))
     return made

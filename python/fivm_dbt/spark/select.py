@@ -17,6 +17,7 @@ from fivm_dbt.ir.nodes import Distinct, Explode, Filter, Join, Map, UnionAll, Va
 from fivm_dbt.ir.one_sided import OneSided, Restrict
 from fivm_dbt.ir.reads import Read
 from fivm_dbt.ir.scalar import Scalar, as_type, column_ast, grouped, identifier
+from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.ir.window import Window
 from fivm_dbt.registry import Registry
 from fivm_dbt.rings.registry import called
@@ -200,13 +201,16 @@ def _collect(node: Node, reader: Reader, clause: _From) -> None:
         clause.restrictions.append(_Source(keys, frozenset(), "left semi", condition))
     elif isinstance(node, Explode):
         _collect(node.input, reader, clause)
-        names = [identifier(name) for name, _ in node.columns]
-        alias = exp.TableAlias(this=identifier(node.alias), columns=names)
-        clause.laterals.append(
-            exp.Lateral(this=node.generator.ast(), view=True, outer=node.outer, alias=alias)
-        )
+        clause.laterals.append(lateral(node, node.generator, is_outer=node.outer))
     else:
         clause.sources.append(_Source(_item(node, reader), frozenset({_alias(node)})))
+
+
+def lateral(node: Explode | TimeWindows, generator: Scalar, *, is_outer: bool = False) -> exp.Lateral:
+    """LATERAL VIEW of a generator, with the alias and the columns of a node."""
+    names = [identifier(name) for name, _ in node.columns]
+    alias = exp.TableAlias(this=identifier(node.alias), columns=names)
+    return exp.Lateral(this=generator.ast(), view=True, outer=is_outer, alias=alias)
 
 
 _TRUE = exp.Boolean(this=True)

@@ -63,6 +63,10 @@ class CategoryCall:
             remedy = "give it a column of its own, and use that in a query around it"
             raise unsupported(call, "a covariance with categories inside of an expression", remedy)
         self.name = item.alias
+        for shown in select.expressions:
+            if shown.is_star or not isinstance(shown, (exp.Alias, exp.Column)):
+                what = "a column without a name beside a covariance with categories"
+                raise unsupported(shown, what, "write AS and a name")
         for clause in _OTHER_CLAUSES:
             if select.args.get(clause) and not (clause == "with_" and select.parent is None):
                 what = f"{clause.strip('_').upper()} beside a covariance with categories"
@@ -92,6 +96,15 @@ class CategoryCall:
             none = exp.Literal.string("")
             cell = (name.copy(), self._category_columns[number], exp.Literal.string(variable), none)
             yield self._cell(*cell, total)
+
+    @property
+    def _categories_as_text(self) -> list[exp.Expr]:
+        return [as_type(category.copy(), "string") for _, category in self.covariance.categories]
+
+    @property
+    def _keys_shown(self) -> list[exp.Expr]:
+        """The keys of the SELECT under names of their own."""
+        return [exp.alias_(k.copy(), n.name) for k, n in zip(self.found.keys, self._key_names, strict=True)]
 
     @property
     def _category_columns(self) -> list[exp.Column]:

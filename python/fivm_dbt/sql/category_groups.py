@@ -26,10 +26,8 @@ from fivm_dbt.catalog import SparkType
 from fivm_dbt.functions.learning import COVARIANCE, DEGREE
 from fivm_dbt.ir.scalar import as_type, column_ast, identifier
 from fivm_dbt.sql.category_call import (
-    CATEGORY,
     CELL,
     CELLS,
-    KEY,
     MOMENT_FIELDS,
     PAIR_FIELDS,
     TOTALS,
@@ -38,7 +36,6 @@ from fivm_dbt.sql.category_call import (
     struct,
 )
 from fivm_dbt.sql.covariances import counts, product
-from fivm_dbt.sql.parse import unsupported
 
 _MOMENTS, _PAIR = "a", "fivm_pair"
 
@@ -53,7 +50,7 @@ class SeveralAggregates(CategoryCall):
         if self.found.is_global:
             query = query.join(cells, join_type="cross")
         else:
-            names = [f"{KEY}_{n}" for n in range(1, len(self.found.keys) + 1)]
+            names = [key.name for key in self._key_names]
             same = [
                 exp.NullSafeEQ(this=column_ast(_MOMENTS, n), expression=column_ast(CELLS, n)) for n in names
             ]
@@ -62,9 +59,6 @@ class SeveralAggregates(CategoryCall):
 
     def _item(self, item: exp.Expr) -> exp.Expr:
         name = item.alias_or_name
-        if not name or item.is_star:
-            remedy = "write AS and a name"
-            raise unsupported(item, "a column without a name beside a covariance with categories", remedy)
         if name != self.name:
             return column_ast(_MOMENTS, name)
         fields = {
@@ -78,9 +72,7 @@ class SeveralAggregates(CategoryCall):
 
     def _moments(self) -> exp.Select:
         """The SELECT with the continuous part alone, and its keys."""
-        query = self._with_categories_present()
-        keys = [exp.alias_(k.copy(), f"{KEY}_{n}") for n, k in enumerate(self.found.keys, start=1)]
-        return query.select(*keys, copy=False)
+        return self._with_categories_present().select(*self._keys_shown, copy=False)
 
     def _cells(self) -> exp.Select:
         """All cells of a group, in order."""
@@ -186,8 +178,8 @@ class SeveralAggregates(CategoryCall):
     def _rows(self, variables: int) -> exp.Select:
         """The rows that count: keys, categories as strings, what is added up of so many variables, and the weight."""
         shown = dict(zip((k.name for k in self._key_names), (k.copy() for k in self.found.keys), strict=True))
-        for number, (_, category) in enumerate(self.covariance.categories, start=1):
-            shown[f"{CATEGORY}_{number}"] = as_type(category.copy(), "string")
+        names = (column.name for column in self._category_columns)
+        shown.update(zip(names, self._categories_as_text, strict=True))
         for number, variable in enumerate(self.covariance.variables[:variables]):
             shown[f"s_{number + 1}"] = product([(variable, self.found.types[number]), *self._weights])
         if self._weights:

@@ -19,7 +19,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from fivm_dbt.ir.scalar import as_type, identifier
+from fivm_dbt.ir.scalar import identifier
 from fivm_dbt.rings.covariances import monomials, zero_moments
 from fivm_dbt.sql.category_call import CELL, CELLS, TOTALS, CategoryCall, struct
 
@@ -44,12 +44,12 @@ class OneAggregate(CategoryCall):
             return False
         others = [item.unalias() for item in self.node.expressions if item.alias_or_name != self.name]
         are_keys = all(item in self.found.keys for item in others)
-        categories = [category for _, category in self.covariance.categories]
-        as_text = [as_type(category.copy(), "string") for category in categories]
+        categories = {*self._categories_as_text}
         # A set has each expression once, so that a category that is NULL is not in the set.
-        are_others = len(set(as_text)) == len(as_text) and not {*categories, *as_text}.intersection(
+        are_others = len(categories) == len(self.covariance.categories) and categories.isdisjoint(
             self.found.keys
         )
+        are_others = are_others and all(c not in self.found.keys for _, c in self.covariance.categories)
         numbers = len(self._blocks) * len(monomials(self._number, 2))
         return are_keys and are_others and numbers <= _FEW
 
@@ -74,22 +74,15 @@ class OneAggregate(CategoryCall):
     def _by_block(self) -> exp.Select:
         """The moments of each block: of the keys, with a category, and with a pair of them."""
         query = self._with_categories_present()
-        call = query.expressions[[i.alias_or_name for i in query.expressions].index(self.name)].unalias()
-        keys = [k.copy() for k in self.found.keys]
-        categories = [as_type(category.copy(), "string") for _, category in self.covariance.categories]
-        sets = [exp.Tuple(expressions=[*keys, *(categories[n] for n in block)]) for block in self._blocks]
-        query.set(
-            "expressions",
-            [
-                *(exp.alias_(k.copy(), name.name) for k, name in zip(keys, self._key_names, strict=True)),
-                *(
-                    exp.alias_(c.copy(), n.name)
-                    for c, n in zip(categories, self._category_columns, strict=True)
-                ),
-                exp.alias_(exp.Anonymous(this="GROUPING_ID"), _SET),
-                exp.alias_(call, TOTALS),
-            ],
-        )
+        call = next(i.unalias() for i in query.expressions if i.alias_or_name == self.name)
+        keys, categories = self.found.keys, self._categories_as_text
+        sets = [
+            exp.Tuple(expressions=[k.copy() for k in (*keys, *(categories[n] for n in block))])
+            for block in self._blocks
+        ]
+        shown = (exp.alias_(c, n.name) for c, n in zip(categories, self._category_columns, strict=True))
+        of_set = exp.alias_(exp.Anonymous(this="GROUPING_ID"), _SET)
+        query.set("expressions", [*self._keys_shown, *shown, of_set, exp.alias_(call, TOTALS)])
         query.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=sets)]))
         return query
 

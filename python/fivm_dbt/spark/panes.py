@@ -14,7 +14,7 @@ from fivm_dbt.ir.time_windows import TimeWindows
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.spark.select import Reader, lateral, select_columns
-from fivm_dbt.spark.vectors import added_by_places
+from fivm_dbt.spark.vectors import added_by_places, has_vectors
 
 _PANE, _PANES = f"{PREFIX}pane", "panes"
 
@@ -42,8 +42,10 @@ def select_by_panes(
     panes = exp.select(
         *(g.copy() for g in grouped), *(exp.alias_(t, identifier(n)) for n, t in totals.items())
     )
-    changed = added_by_places(state, by_row, grouped).subquery("changed_rows", copy=False)
-    panes = panes.from_(changed, copy=False).group_by(*grouped, copy=False)
+    changed = added_by_places(state, by_row, grouped) if has_vectors(state) else by_row
+    panes = panes.from_(changed.subquery("changed_rows", copy=False), copy=False).group_by(
+        *grouped, copy=False
+    )
     starts = node.starts(Scalar.column(_PANES, _PANE))
     shown = [k if w else column_ast(_PANES, k.alias_or_name) for k, w in zip(keys, of_window, strict=True)]
     made = exp.select(*shown, *(column_ast(_PANES, name) for name in totals), copy=False)

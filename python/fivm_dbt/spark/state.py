@@ -31,8 +31,9 @@ from fivm_dbt.spark.pieces import any_moved, is_any, table, union_all
 from fivm_dbt.spark.properties import storage, table_properties
 from fivm_dbt.spark.reads import bound_number, presented, side_reader
 from fivm_dbt.spark.select import Reader, select, select_columns
+from fivm_dbt.spark.shared_values import select_shared
 from fivm_dbt.spark.states import as_stored, lay_out_rows, with_head
-from fivm_dbt.spark.vectors import added_by_places
+from fivm_dbt.spark.vectors import added_by_places, has_vectors
 from fivm_dbt.steps.binding import Binding, BoundInput, staged_input, staged_state
 
 TWICE = "FIVM405"
@@ -164,34 +165,50 @@ def _payload_query(
 ) -> exp.Select:
     state, reader = view.state, side_reader(plan, view, binding, by_parts=True)
     steps = [] if step is None else [exp.alias_(step.ast(), STEP)]
-    branches = [
-        _branch(state, t, [*_branch_columns(state, t), *steps], at_time(t.node, binding), reader)
-        for t in terms
-    ]
+    branches, by_places = [], []
+    for term in terms:
+        columns, node = [*_branch_columns(state, term), *steps], at_time(term.node, binding)
+        copies = None if state.is_grouped else select_by_copies(state, term, node, columns, reader)
+        if copies is not None:
+            by_places.append(copies)
+        else:
+            branches.append(_branch(state, columns, node, reader))
     branches += [
         select_columns(_product_columns(state, product), product.node, reader)
         for product in binding.products(view)
     ]
-    keys = [column_ast("", k.name) for k in state.keys] + [exp.column(STEP) for _ in steps]
-    rows = added_by_places(state, union_all(branches), keys)
-    sums = {name: _total(name, state) for name in state.payload_names}
-    query = exp.select(*(k.copy() for k in keys), *(exp.alias_(s.copy(), n) for n, s in sums.items()))
-    query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION), copy=False)
-    query = query.from_(rows.subquery(identifier("term"), copy=False), copy=False)
     if state.is_grouped and len(branches) == 1:
         return branches[0]
-    if keys:
+    keys = [column_ast("", k.name) for k in state.keys] + [exp.column(STEP) for _ in steps]
+    rows: exp.Query | None = union_all(branches) if branches else None
+    is_added = has_vectors(state)
+    if is_added:
+        rows = added_by_places(state, rows, keys, by_places)
+    assert rows is not None, "rows that are added up by places have vectors"
+    # Rows with vectors are added up by the keys already.
+    is_done = is_added and bool(keys)
+    sums = {n: exp.column(n) if is_done else _total(n, state) for n in state.payload_names}
+    query = exp.select(*(k.copy() for k in keys), *(_named(s.copy(), n) for n, s in sums.items()))
+    query = query.select(exp.alias_(partition_value(state, binding.buckets), PARTITION), copy=False)
+    query = query.from_(rows.subquery(identifier("term"), copy=False), copy=False)
+    if keys and not is_done:
         query = query.group_by(*keys, copy=False)
     if keep_zero:
         return query
-    return query.having(any_moved(state, sums), copy=False)
+    moved = any_moved(state, sums)
+    return query.where(moved, copy=False) if is_done else query.having(moved, copy=False)
 
 
-def _branch(state: StateTable, term: Term, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
-    """What a term contributes: of rows in sliding windows the sums of panes, of copies sums that are repeated."""
+def _named(value: exp.Expr, name: str) -> exp.Expr:
+    return value if isinstance(value, exp.Column) and value.name == name else exp.alias_(value, name)
+
+
+def _branch(state: StateTable, columns: list[exp.Expr], node: Node, reader: Reader) -> exp.Select:
+    """What a term contributes: of rows in sliding windows the sums of panes."""
     found = select_by_panes(state, node, columns, reader)
-    found = found or select_by_copies(state, term, node, columns, reader)
-    return found or select_columns(columns, node, reader)
+    if found is not None:
+        return found
+    return (select_shared if has_vectors(state) else select_columns)(columns, node, reader)
 
 
 def _branch_columns(state: StateTable, term: Term) -> list[exp.Expr]:

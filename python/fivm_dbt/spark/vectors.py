@@ -15,25 +15,30 @@ from fivm_dbt.ir.scalar import column_ast, identifier
 from fivm_dbt.naming import PREFIX
 from fivm_dbt.plan.model.state import StateTable
 from fivm_dbt.rings.vectors import Vectors, transformed
+from fivm_dbt.spark.pieces import union_all
 
 _PLACE, _ELEMENT = f"{PREFIX}place", f"{PREFIX}element"
 
 
-def added_by_places(state: StateTable, rows: exp.Query, groups: Sequence[exp.Expr]) -> exp.Query:
-    """Rows with the components of a state, added up by some columns; as they are where none is of vectors."""
-    vectors = {n: v for n in state.payload_names if isinstance(v := state.numbers(n), Vectors)}
-    if not vectors:
-        return rows
-    exploded = _exploded(state, rows, groups, list(vectors))
-    by = [*(g.copy() for g in groups), exp.column(_PLACE)]
-    sums = [
-        exp.alias_((v.element if v is not None else state.numbers(n)).total(exp.column(n)), identifier(n))
-        for n in state.payload_names
-        for v in [vectors.get(n)]
-    ]
-    added = exp.select(*(b.copy() for b in by), *sums).from_(exploded.subquery("elements", copy=False))
-    added = added.group_by(*by, copy=False)
+def has_vectors(state: StateTable) -> bool:
+    """Whether some components of a state are vectors."""
+    return bool(_vectors(state))
 
+
+def added_by_places(
+    state: StateTable,
+    rows: exp.Query | None,
+    groups: Sequence[exp.Expr],
+    by_places: Sequence[exp.Query] = (),
+) -> exp.Query:
+    """Rows with the components of a state, which has vectors, added up by some columns.
+
+    Beside ``rows`` there may be others that have been added up ``by_places``: a row for each place, as
+    :func:`sums_by_places` has them.
+    """
+    vectors = _vectors(state)
+    exploded = [] if rows is None else [_exploded(state, rows, groups)]
+    added = _summed(state, union_all([*exploded, *by_places]), groups)
     shown = [exp.alias_(_collected(n, vectors.get(n)), identifier(n)) for n in state.payload_names]
     query = exp.select(*(g.copy() for g in groups), *shown).from_(added.subquery("added", copy=False))
     if groups:
@@ -43,10 +48,37 @@ def added_by_places(state: StateTable, rows: exp.Query, groups: Sequence[exp.Exp
     return query.having(some, copy=False)
 
 
-def _exploded(
-    state: StateTable, rows: exp.Query, groups: Sequence[exp.Expr], names: Sequence[str]
-) -> exp.Select:
+def sums_by_places(state: StateTable, rows: exp.Query, groups: Sequence[exp.Expr]) -> exp.Select:
+    """``γ_K,i(Σ e)(explode v)``: a row for each group and place, with the elements at this place added up."""
+    return _summed(state, _exploded(state, rows, groups), groups)
+
+
+def columns_by_places(state: StateTable, relation: str) -> list[exp.Expr]:
+    """The columns of :func:`sums_by_places` but its groups, in the order in which they are added up again."""
+    vectors = _vectors(state)
+    plain = [n for n in state.payload_names if n not in vectors]
+    return [column_ast(relation, name) for name in (*plain, _PLACE, *vectors)]
+
+
+def _vectors(state: StateTable) -> dict[str, Vectors]:
+    return {n: v for n in state.payload_names if isinstance(v := state.numbers(n), Vectors)}
+
+
+def _summed(state: StateTable, exploded: exp.Query, groups: Sequence[exp.Expr]) -> exp.Select:
+    vectors = _vectors(state)
+    by = [*(g.copy() for g in groups), exp.column(_PLACE)]
+    sums = [
+        exp.alias_((v.element if v is not None else state.numbers(n)).total(exp.column(n)), identifier(n))
+        for n in state.payload_names
+        for v in [vectors.get(n)]
+    ]
+    added = exp.select(*(b.copy() for b in by), *sums).from_(exploded.subquery("elements", copy=False))
+    return added.group_by(*by, copy=False)
+
+
+def _exploded(state: StateTable, rows: exp.Query, groups: Sequence[exp.Expr]) -> exp.Select:
     """A row for each place of the vectors; one that is shorter has NULL there."""
+    names = list(_vectors(state))
     first, *others = names
     plain = [n for n in state.payload_names if n not in names]
     array: exp.Expr = exp.column(first)

@@ -49,9 +49,7 @@ def if_any_changed(rows: Node, node: Local, changed: tuple[Term, ...]) -> Node |
     """
     if node.key or node.near is not None:
         return None
-    if not all(
-        n.computes_columns and n.is_row_level for term in changed for n in term.node.walk() if n.inputs
-    ):
+    if not all(n.keeps_rows for term in changed for n in term.node.walk() if n.inputs):
         return None
     return IfChanged(rows, tuple(sorted({scan.relation for term in changed for scan in scans(term.node)})))
 

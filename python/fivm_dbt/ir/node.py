@@ -92,6 +92,11 @@ class Node:
     def fields(self) -> tuple[Field, ...]:
         return self.inputs[0].fields
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether it has each row of its only input, once or more often."""
+        return self.is_row_level and self.computes_columns
+
     @classmethod
     def _below(cls) -> tuple[tuple[str, bool], ...]:
         """The attributes that are below the operator, and whether they are tuples."""

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from sqlglot import exp
+
 from fivm_dbt.catalog import Catalog
 from fivm_dbt.catalog.types import SparkType
 from fivm_dbt.ir.keys import keys_shown, keys_together
@@ -175,6 +177,11 @@ class Explode(Node):
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         return self.input.fields + tuple(Field(self.alias, name, type_) for name, type_ in self.columns)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """A generator that makes no rows of one leaves it out, unless it is an outer one."""
+        return self.outer or isinstance(self.generator.ast(), (exp.ExplodeOuter, exp.PosexplodeOuter))
 
     def parts_of(self, keys: Iterable[Scalar]) -> tuple[Scalar, ...] | None:
         """What these values of a generated row, and the generator itself, need of the row that is repeated.

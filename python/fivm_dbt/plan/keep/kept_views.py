@@ -146,16 +146,18 @@ class KeptViews:
         return next((v for v in self.views if isinstance(node, Scan) and v.name == node.relation), None)
 
     def is_placed(self, rows: Node, keys: tuple[Item, ...]) -> bool:
-        """Whether ``rows`` come from one kept view whose partitions are told by ``keys`` already.
+        """Whether ``rows`` come from one kept view whose partitions are told by ``keys`` already, each maybe repeated.
 
         Without keys all rows are read, wherever they lie.
         """
         values = tuple(k.value for k in keys)
-        while isinstance(rows, (Filter, Map)):
+        while rows.is_row_level and not kinds_below(rows):
+            (below,) = rows.inputs
             if isinstance(rows, Map):
                 meaning = {(rows.alias, i.name): i.value for i in rows.items}
                 values = tuple(v.substitute(meaning.get) for v in values)
-            rows = rows.input
+            values = tuple(v for v in values if v.columns <= below.ids)
+            rows = below
         view = self.scanned(rows)
         if view is None or not keys:
             return view is not None

@@ -79,7 +79,7 @@ class Learned:
 
 @click.command()
 @click.option(
-    "--years", default=10, show_default=True, type=click.IntRange(1, 50), help="Years of flights to load."
+    "--years", default=15, show_default=True, type=click.IntRange(1, 50), help="Years of flights to load."
 )
 def main(years: int) -> None:
     """Arrival delays of New York flights, learned over five tables that change."""

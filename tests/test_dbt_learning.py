@@ -152,6 +152,11 @@ def test_models_that_learn(spark: SparkSession, tmp_path: Path) -> None:
     _check(shop)
     _check_bins(shop, edges)
     assert shop.sql("select distinct refresh from learning.amounts") == [(2,)]
+    # The rows and what they were learned from are one commit, in the place of those before.
+    newest = shop.sql("describe history learning.amounts limit 1")[0]
+    assert "WRITE" in newest and {"mode": "Overwrite", "predicate": "TRUE"} in newest
+    again = shop.dbt("run", "--select", "amounts")
+    assert "amounts: no change" in again.text
 
     wrong = {
         "broken_ring": RATIOS.replace("our_rings", "broken_rings"),

@@ -20,6 +20,7 @@ from fivm_dbt.spark.trained import (
     coefficients_query,
     moments_query,
     skipping,
+    trained_rows,
     trained_table,
 )
 
@@ -80,10 +81,15 @@ def train_model(
     last = _coefficients(engine, relation, shape) if is_continued else {}
     found = [(key, (*row, before.number + 1)) for key, row in of_kind.learn(groups, config, last)]
     properties = {LEARNED_FROM: learned_from, TRAINED: str(before.number + 1)}
-    written = trained_table(relation, shape.keys, columns, found, properties)
+    learned = trained_rows(shape.keys, columns, found)
     if make_way is not None:
         make_way()
-    engine.run(written.sql(dialect="spark"))
+    written = trained_table(relation, learned, properties).sql(dialect="spark")
+    if before.number:
+        instead = {**properties, SKIPPED: "0"}
+        engine.replace(relation, learned.sql(dialect="spark"), instead, written)
+    else:
+        engine.run(written)
     many = "1 group" if len(groups) == 1 else f"{len(groups):,} groups"
     return Trained("trained", len(found), f"{relation}: trained from {many}; {len(found):,} rows written")
 

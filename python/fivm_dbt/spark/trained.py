@@ -54,14 +54,12 @@ def skipping(relation: str, runs: int) -> exp.Alter:
     )
 
 
-def trained_table(
-    relation: str,
+def trained_rows(
     keys: Sequence[Column],
     columns: Mapping[str, str],
     rows: Sequence[tuple[tuple[str | None, ...], tuple[Value, ...]]],
-    properties: Mapping[str, str],
-) -> exp.Create:
-    """The table with rows of keys and learned values, in the place of one that is there."""
+) -> exp.Select:
+    """The rows of a trained table: keys and learned values, with their types."""
     names = [*(c.name for c in keys), *columns]
     types = [*(c.type.text for c in keys), *columns.values()]
     texts = dict.fromkeys(names, "string")
@@ -73,7 +71,12 @@ def trained_table(
         for name, type_ in zip(names, types, strict=True)
     ]
     query = exp.select(*shown).from_(source, copy=False)
-    return create_table(relation, query if rows else query.where(exp.false(), copy=False), dict(properties))
+    return query if rows else query.where(exp.false(), copy=False)
+
+
+def trained_table(relation: str, rows: exp.Query, properties: Mapping[str, str]) -> exp.Create:
+    """The table with rows of keys and learned values, in the place of one that is there."""
+    return create_table(relation, rows.copy(), dict(properties))
 
 
 def _literal(value: Value) -> exp.Expr:

@@ -16,7 +16,7 @@ from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs
 from fivm_dbt.engines.spark.delta_lake.sample import sample
 from fivm_dbt.engines.spark.delta_lake.vectors import allows_vectors
-from fivm_dbt.engines.spark.delta_lake.write import write
+from fivm_dbt.engines.spark.delta_lake.write import write, write_instead
 from fivm_dbt.engines.spark.errors import translated
 from fivm_dbt.engines.spark.introspect import Described, describe_relation, view_text
 from fivm_dbt.engines.spark.local_rows import (
@@ -158,6 +158,14 @@ class SparkEngine:
             copy.conf().set(key, value)
         logger.debug("%s", sql)
         copy.sql(sql)
+
+    def replace(self, relation: str, query: str, properties: Mapping[str, str], statement: str) -> None:
+        """Write the rows of ``query`` in the place of those of a table with such columns, and properties with them.
+
+        ``statement`` does the same where a transaction of our own cannot. It takes three times as long.
+        """
+        if self._session is None or not write_instead(self._session, self._logs, relation, query, properties):
+            self.run(statement)
 
     def _commit_by_statements(self, sql: str, settings: Mapping[str, str]) -> None:
         """The same over a network: dbt gives each thread a connection of its own, which is a session."""

@@ -13,6 +13,7 @@ from fivm_dbt.engines.spark.delta_lake.names import (
     VECTOR_ROWS,
     VECTORS,
 )
+from fivm_dbt.engines.spark.delta_lake.table_properties import set_properties
 from fivm_dbt.engines.spark.java import java_class, java_object
 from fivm_dbt.ir.build import text
 from fivm_dbt.naming import FILE, ROW, quote
@@ -38,20 +39,7 @@ def allow_vectors(transaction: Any, opened: OpenedTable) -> None:
     """Have files of the table deletion vectors after this transaction, which has written nothing yet."""
     if opened.has(VECTORS):
         return
-    known = opened.metadata
-    transaction.updateMetadata(
-        known.copy(
-            known.id(),
-            known.name(),
-            known.description(),
-            known.format(),
-            known.schemaString(),
-            known.partitionColumns(),
-            known.configuration().updated(VECTORS, "true"),
-            known.createdTime(),
-        ),
-        False,
-    )
+    set_properties(transaction, opened, {VECTORS: "true"})
 
 
 def deleted(session: SparkSession, opened: OpenedTable, staged: tuple[str, ...]) -> list[Any] | None:

@@ -11,12 +11,15 @@ the pass that writes the rows, where MERGE joins the table twice to find that ou
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fivm_dbt.engines.spark.active_session import active
 from fivm_dbt.engines.spark.delta_lake.known_files import KnownFiles, files_of_small, relation_over
 from fivm_dbt.engines.spark.delta_lake.log import DeltaLogs, OpenedTable
 from fivm_dbt.engines.spark.delta_lake.names import ACTION, TABLES, WRITE
+from fivm_dbt.engines.spark.delta_lake.table_properties import set_properties
 from fivm_dbt.engines.spark.delta_lake.vectors import allow_vectors, deleted
 from fivm_dbt.engines.spark.java import (
     EXPRESSION,
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_ALL = "TRUE"
+"""The condition of all rows."""
+
 _DETAILS = 8
 """What an operation may tell of itself."""
 
@@ -48,59 +54,104 @@ def write(session: SparkSession, logs: DeltaLogs, files: KnownFiles, note: Note,
     An error of Delta's where another commit has come since ``written.after``. The commit has the number of the note
     too, for writers that go by it.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import AnalysisException
-
     opened = logs.opened(note.table)
     if opened is None or opened.version != written.after:
         return False
-    options = java_class(session, OPTION)
-    some, none = options.apply, options.empty
-    try:
-        with active(session):
-            condition = _condition(session, written)
-            if not _is_possible(session, opened, written, condition):
+    with _by_statement_if_impossible(note.table), active(session):
+        condition = _condition(session, written)
+        if not _is_possible(session, opened, written, condition):
+            return False
+        transaction = _transaction(session, opened)
+        if written.allows_vectors:
+            allow_vectors(transaction, opened)
+        transaction.updateSetTransaction(note.application, note.number, java_class(session, OPTION).empty())
+        if condition is None:
+            actions = transaction.writeFiles(_added(session, opened, written.query))
+        else:
+            replaced = _replaced(
+                session,
+                opened,
+                files=files,
+                transaction=transaction,
+                table=note.table,
+                written=written,
+                condition=condition,
+            )
+            if replaced is None:
                 return False
-            transaction = opened.log.startTransaction(some(opened.table), some(opened.snapshot))
-            transaction.readWholeTable()
-            if written.allows_vectors:
-                allow_vectors(transaction, opened)
-            transaction.updateSetTransaction(note.application, note.number, none())
-            details = [none() for _ in range(_DETAILS)]
-            details[_NOTE] = some(note.text)
-            modes = java_class(session, SAVE_MODE)
-            if written.instead is None:
-                mode, actions = modes.Append, transaction.writeFiles(_added(session, opened, written))
-            else:
-                mode, details[_PREDICATE] = modes.Overwrite, some(written.instead)
-                actions = _replaced(
-                    session,
-                    opened,
-                    files=files,
-                    transaction=transaction,
-                    table=note.table,
-                    written=written,
-                    condition=condition,
-                )
-                if actions is None:
-                    return False
-            transaction.commit(actions, java_class(session, WRITE)(mode, *details))
+            actions = replaced
+        _commit(session, transaction, actions, instead=written.instead, note=note.text)
+        return True
+    return False
+
+
+def write_instead(
+    session: SparkSession, logs: DeltaLogs, relation: str, query: str, properties: Mapping[str, str]
+) -> bool:
+    """Commit the rows of a query in the place of all that a table has, and properties beside those that it has.
+
+    False where a statement has to do it, and nothing was committed. An error of Delta's where another commit has come
+    since the table was looked up.
+    """
+    opened = logs.opened(relation)
+    if opened is None:
+        return False
+    with _by_statement_if_impossible(relation), active(session):
+        transaction = _transaction(session, opened)
+        set_properties(transaction, opened, properties)
+        gone = _touched(session, opened, transaction, _parsed(session, _ALL))
+        new = transaction.writeFiles(_added(session, opened, query))
+        actions = _exchanged(session, transaction, new, [file.remove() for file in _listed(gone)])
+        _commit(session, transaction, actions, instead=_ALL)
+        return True
+    return False
+
+
+@contextmanager
+def _by_statement_if_impossible(table: str) -> Iterator[None]:
+    """What goes on behind the block where this way is not open; it ends the block then."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
     except AnalysisException as why:
         # The query has other types than the table. A statement casts them.
-        logger.debug("a statement writes into %s: %s", note.table, why)
-        return False
+        logger.debug("a statement writes into %s: %s", table, why)
     except Py4JError as why:
         if type(why) is not Py4JError:
             raise
         logger.debug("this Delta has no such transactions: %s", why)
-        return False
-    return True
+
+
+def _transaction(session: SparkSession, opened: OpenedTable) -> Any:
+    """One that conflicts with all that comes behind the version that was opened."""
+    some = java_class(session, OPTION).apply
+    transaction = opened.log.startTransaction(some(opened.table), some(opened.snapshot))
+    transaction.readWholeTable()
+    return transaction
+
+
+def _commit(
+    session: SparkSession, transaction: Any, actions: Any, *, instead: str | None, note: str | None = None
+) -> None:
+    some = java_class(session, OPTION).apply
+    details = [java_class(session, OPTION).empty() for _ in range(_DETAILS)]
+    if note is not None:
+        details[_NOTE] = some(note)
+    if instead is not None:
+        details[_PREDICATE] = some(instead)
+    modes = java_class(session, SAVE_MODE)
+    mode = modes.Append if instead is None else modes.Overwrite
+    transaction.commit(actions, java_class(session, WRITE)(mode, *details))
 
 
 def _condition(session: SparkSession, written: Written) -> Any:
-    if written.instead is None:
-        return None
-    return session._jsparkSession.sessionState().sqlParser().parseExpression(written.instead)
+    return None if written.instead is None else _parsed(session, written.instead)
+
+
+def _parsed(session: SparkSession, condition: str) -> Any:
+    return session._jsparkSession.sessionState().sqlParser().parseExpression(condition)
 
 
 def _is_possible(session: SparkSession, opened: OpenedTable, written: Written, condition: Any) -> bool:
@@ -116,8 +167,8 @@ def _is_possible(session: SparkSession, opened: OpenedTable, written: Written, c
     return bool(is_whole) and (opened.has_feed or not written.tells_changes)
 
 
-def _added(session: SparkSession, opened: OpenedTable, written: Written) -> Any:
-    return session.sql(written.query)._jdf.to(opened.snapshot.schema())
+def _added(session: SparkSession, opened: OpenedTable, query: str) -> Any:
+    return session.sql(query)._jdf.to(opened.snapshot.schema())
 
 
 def _replaced(
@@ -143,6 +194,13 @@ def _replaced(
         schema = schema.add(FORMAT.change_type.name, "string", True)
     query = files.placed_over(written.query, opened, table, found)
     new = transaction.writeFiles(session.sql(query)._jdf.to(schema))
+    return _exchanged(session, transaction, new, gone, vectors)
+
+
+def _exchanged(
+    session: SparkSession, transaction: Any, new: Any, gone: list[Any], vectors: Sequence[Any] = ()
+) -> Any:
+    """All that a transaction does that writes files in the place of others."""
     added = [file for file in _listed(new) if file.getClass().getSimpleName() == "AddFile"]
     _tell_metrics(session, transaction, added, gone, len(vectors))
     return new.concat(java_seq(session, ACTION, [*gone, *vectors]))

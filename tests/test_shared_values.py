@@ -51,7 +51,13 @@ def test_what_is_computed_of_some_rows_alone_stays() -> None:
     quotient = "1 / (a.x - b.y) + 1 / (a.k - b.l)"
     guarded = [f"CASE WHEN a.x > {n} THEN {quotient} END" for n in range(4)]
     assert "shared" not in _written(*guarded)
-    assert "shared" not in _written(*(f"COALESCE(a.x, {quotient}, {n})" for n in range(4)))
+    for function in (
+        "COALESCE(a.x, {}, {})",
+        "NVL2(a.x, {}, {})",
+        "IF(a.x > 0, {}, {})",
+        "DECODE(a.x, 1, {}, {})",
+    ):
+        assert "shared" not in _written(*(function.format(quotient, n) for n in range(4))), function
     assert "shared" not in _written(*(f"TRANSFORM(ARRAY({n}), e -> e + {quotient})" for n in range(4)))
     assert _written(*guarded, *(f"{n} * ({quotient})" for n in range(3))).count(quotient) == 1
 

@@ -86,8 +86,10 @@ def _computed(value: exp.Expr) -> Iterator[exp.Expr]:
     yield value
     if isinstance(value, exp.Case):
         parts = [value.this, value.args["ifs"][0].this]
-    elif isinstance(value, (exp.If, exp.Coalesce, exp.And, exp.Or)):
+    elif isinstance(value, (exp.If, exp.Nvl2, exp.Coalesce, exp.And, exp.Or)):
         parts = [value.this]
+    elif isinstance(value, exp.DecodeCase):
+        parts = value.expressions[:1]
     else:
         parts = list(value.iter_expressions())
     for part in parts:

@@ -109,7 +109,7 @@ def write_instead(
 
 @contextmanager
 def _by_statement_if_impossible(table: str) -> Iterator[None]:
-    """What goes on behind the block where this way is not open; it ends the block then."""
+    """End the block without an error where Delta has no such way; a statement goes another one behind it."""
     from py4j.protocol import Py4JError
     from pyspark.errors import AnalysisException
 

@@ -13,6 +13,7 @@ from fivm_dbt.learning.config import LearningConfig, load
 from fivm_dbt.learning.moments import Term
 from fivm_dbt.learning.payload import Key, Shape, groups_of
 from fivm_dbt.learning.training import KINDS
+from fivm_dbt.refresh.engine import Row
 from fivm_dbt.spark.trained import (
     LEARNED_FROM,
     SKIPPED,
@@ -23,6 +24,9 @@ from fivm_dbt.spark.trained import (
     trained_rows,
     trained_table,
 )
+from fivm_dbt.sql.functions import is_non_deterministic
+from fivm_dbt.sql.parse import parse
+from fivm_dbt.sql.relations import relations_read
 
 _NUMBER = "refresh"
 """Column of a trained table: how often it has been trained."""
@@ -71,8 +75,7 @@ def train_model(
     if before.number and (config.fivm_every == "never" or before.skipped + 1 < config.fivm_every):
         engine.run(skipping(relation, before.skipped + 1).sql(dialect="spark"))
         return Trained("waiting", 0, f"{relation}: waiting, fivm_every is {config.fivm_every}")
-    query = moments_query(sql, shape.keys, shape.holdout, shape.moments)
-    rows = engine.query(query.sql(dialect="spark"))
+    rows = _moments(engine, sql, shape)
     learned_from = _digest(rows, config)
     if before.learned_from == learned_from:
         return Trained("no change", 0, f"{relation}: no change")
@@ -92,6 +95,15 @@ def train_model(
         engine.run(written)
     many = "1 group" if len(groups) == 1 else f"{len(groups):,} groups"
     return Trained("trained", len(found), f"{relation}: trained from {many}; {len(found):,} rows written")
+
+
+def _moments(engine: SparkEngine, sql: str, shape: Shape) -> Sequence[Row]:
+    """What is learned from. Models of one run that learn from the same versions read them once."""
+    query = moments_query(sql, shape.keys, shape.holdout, shape.moments).sql(dialect="spark")
+    if any(is_non_deterministic(node) for node in parse(sql).walk()):
+        return engine.query(query)
+    versions = engine.newest(read.name for read in relations_read(sql))
+    return engine.query(query) if versions is None else engine.answers.of(query, versions, engine.query)
 
 
 def _left(engine: SparkEngine, relation: str, shape: Shape, columns: Mapping[str, str]) -> _Before:

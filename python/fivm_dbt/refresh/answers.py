@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,13 @@ class Answers:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Hashable, Sequence[Row]] = OrderedDict()
+        self._known: OrderedDict[Hashable, Future[Sequence[Row]]] = OrderedDict()
         self._lock = Lock()
 
     def of(self, sql: str, versions: Sequence[Commit], ask: Callable[[str], Sequence[Row]]) -> Sequence[Row]:
-        """The answer of a query that reads no other versions; of two that ask at once each is told by ``ask``.
+        """The answer of a query that reads no other versions; of two who want it at once one waits for the other.
+
+        An error of ``ask`` is that of all who wait for it. Whoever comes later asks again.
 
         >>> answers, commit = Answers(), Commit(3, "2024-05-01", "WRITE")
         >>> [answers.of("SELECT 1", [commit], lambda sql: [(many,)]) for many in (1, 2)]
@@ -38,14 +41,20 @@ class Answers:
         key = (sql, *((c.version, c.timestamp, c.operation) for c in versions))
         with self._lock:
             known = self._known.get(key)
+            if known is None:
+                answer = self._known[key] = Future()
+                while len(self._known) > MANY:
+                    self._known.popitem(last=False)
         if known is not None:
-            return known
-        told = ask(sql)
-        with self._lock:
-            self._known[key] = told
-            while len(self._known) > MANY:
-                self._known.popitem(last=False)
-        return told
+            return known.result()
+        try:
+            answer.set_result(ask(sql))
+        except BaseException as error:
+            with self._lock:
+                self._known.pop(key, None)
+            answer.set_exception(error)
+            raise
+        return answer.result()
 
 
 _BY_APPLICATION: dict[str, Answers] = {}

@@ -213,6 +213,10 @@ class SparkEngine:
         answer = translated(lambda: self._execute(question.sql, fetch=True))
         return zip(*(answer.values(column) for column in question.columns), strict=True)
 
+    def newest(self, relations: Iterable[str]) -> tuple[Commit, ...] | None:
+        """Their newest commits, None where that is not known in a moment."""
+        return self._logs.newest(relations)
+
     def has_change_feed(self, relation: str) -> bool:
         known = self._logs.has_change_feed(relation)
         if known is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fivm_dbt.engines.spark.delta_lake.names import COMMIT_FILES, HISTORIES, HISTORY, LOG, SESSION_CONFIG
 from fivm_dbt.engines.spark.java import OPTION, java_class, java_method, told
 from fivm_dbt.engines.spark.told_relations import told_table, told_view
+from fivm_dbt.naming import ROOT_PROPERTY
 from fivm_dbt.refresh.engine import WrittenFile
 from fivm_dbt.spark.formats import CHANGE_FEED, FORMAT, RECENT_COMMITS, Commit
 
@@ -107,6 +108,17 @@ class DeltaLogs:
     def commits(self, relation: str, since: int | None) -> tuple[Commit, ...] | None:
         """As :meth:`fivm_dbt.refresh.engine.Versions.commits`."""
         return self._asked(relation, lambda table: self._commits(relation, table, since))
+
+    def newest(self, relations: Iterable[str]) -> tuple[Commit, ...] | None:
+        """The newest commits of some tables, of a maintained model that of its states; None where one is neither."""
+        found: list[Commit] = []
+        for name in relations:
+            states = self.view_property(name, ROOT_PROPERTY)
+            commits = self.commits(states or name, None)
+            if not commits:
+                return None
+            found.append(commits[0])
+        return tuple(found)
 
     def has_change_feed(self, relation: str) -> bool | None:
         def ask(table: Any) -> bool | None:
